@@ -1,0 +1,3 @@
+from aj.main import console
+
+console()

@@ -1,0 +1,1 @@
+"""One folder for each place that can run jobs, each with options, payload, states and backend."""

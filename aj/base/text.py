@@ -1,0 +1,49 @@
+"""Small work on words: nearest name, plural, escapes for a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CELL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_SGR_OR_CONTROL = re.compile(r"(\x1b\[[0-9;:]*m)|([\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f])")
+
+
+def plural(count: int, noun: str, many: str | None = None) -> str:
+    """`1 job`, `2 jobs`, `0 entries` (with `many="entries"`)."""
+    return f"{count} {noun if count == 1 else many or noun + 's'}"
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that a typing slip most likely meant, or None."""
+    from difflib import get_close_matches  # 3 ms, only on the way to an error
+
+    lowered = {name.lower(): name for name in known}
+    found = get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
+    return lowered[found[0]] if found else None
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def visible(text: str) -> str:
+    """Show control characters as `\\xNN`; tab and newline pass. Data can then not drive a terminal."""
+    return _CONTROL.sub(_escape, text)
+
+
+def cell(text: str) -> str:
+    """As `visible`, for one table cell: tab and newline are shown too."""
+    return _CELL.sub(_escape, text)
+
+
+def log_line(text: str) -> str:
+    """For a log on a terminal: colours pass, every other control sequence is shown as `\\xNN`."""
+    return _SGR_OR_CONTROL.sub(lambda found: found[1] or f"\\x{ord(found[2]):02x}", text)
+
+
+def decoded(raw: bytes) -> str:
+    """Bytes of unknown making to text, without loss of what is UTF-8 and never an error."""
+    return raw.decode("utf-8", "backslashreplace")

@@ -1,0 +1,1 @@
+"""The command tree: one room a command."""

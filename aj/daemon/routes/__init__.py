@@ -1,0 +1,1 @@
+"""One room a noun: decode, call one function of the engine, encode."""

@@ -1,0 +1,1 @@
+"""What the product does; runs only inside the daemon or a test."""

@@ -1,0 +1,1 @@
+"""Nouns: frozen dataclasses and enums, without input, output or a clock."""

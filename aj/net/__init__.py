@@ -1,0 +1,1 @@
+"""The door to the network, the daemon's Unix socket included."""

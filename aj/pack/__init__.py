@@ -1,0 +1,1 @@
+"""A code tree to a content-addressed archive."""

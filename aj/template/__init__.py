@@ -1,0 +1,1 @@
+"""YAML templates to a typed JobSpec, pure once the files are read."""

@@ -1,0 +1,1 @@
+"""Values to lines: tables, documents and the words on stderr."""

@@ -1,0 +1,1 @@
+"""The contract of the socket between the command and the daemon. Opens no socket itself."""
