@@ -1,0 +1,156 @@
+"""What every place that runs jobs promises. One conformance suite tests all of them.
+
+Two kinds. A *handed-off* service has a scheduler of its own that owns the job's life: `Backend` is
+all it has. A *driven* service is run by our own engine: it also fits `Driver`, a set of steps, each
+of which may be called again after a crash and picks up what is already there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from aj.model.code import CodeRef
+
+from aj.model.handle import Handle
+from aj.model.job import JobSpec
+from aj.model.json import Json
+from aj.model.state import JobState
+from aj.model.workload import Needs, Workload
+from aj.wire.messages import ExecPlan
+
+
+@dataclass(frozen=True)
+class Traits:
+    """Facts about a service that others ask for instead of its name.
+
+    `submits` is False for a service whose templates can be checked and rendered but not yet sent.
+    """
+
+    driven: bool
+    moves_code: bool
+    native: bool = False
+    submits: bool = True
+    is_local: bool = False
+
+
+@dataclass(frozen=True)
+class Request:
+    """The exact thing that would be sent: where, and the whole body."""
+
+    service: str
+    name: str
+    body: Mapping[str, Json] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a place says of a job: our word when there is one, and its own words. `unknown` is None."""
+
+    state: JobState | None
+    words: str
+    detail: str | None = None
+
+
+class Backend(Protocol):
+    """One place that can run jobs."""
+
+    traits: Traits
+
+    def plan(self, spec: JobSpec, code: CodeRef | None, *, accepted_at: str) -> Request:
+        """Build the exact request. Reads facts, changes nothing. Raises UserError or Refused."""
+
+    def submit(self, request: Request) -> Handle:
+        """Send it. Sending the same request twice yields the same handle."""
+
+    def find(self, spec: JobSpec) -> Handle | None:
+        """Look for what a submission of this spec would have made; None when it is definitely absent.
+
+        Raises OutcomeUnknown when the place cannot tell. Changes nothing.
+        """
+
+    def status(self, handle: Handle) -> Status | None:
+        """None when the place has never heard of it or has forgotten it."""
+
+    def cancel(self, handle: Handle) -> None:
+        """Ask for the end. No error when it has already ended."""
+
+
+class Fate(StrEnum):
+    """What became of the processes of a job."""
+
+    RUNNING = "running"
+    EXITED = "exited"
+    LOST = "lost"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One look at a started job. `exit_code` is the user's own (128 + N for signal N)."""
+
+    fate: Fate
+    exit_code: int | None = None
+    oom_killed: bool = False
+    in_setup: bool = False
+    started_at: float | None = None
+    ended_at: float | None = None
+    message: str | None = None
+
+
+class SetupFailed(Exception):
+    """A setup step did not work; trying again may help. `cause` is capacity, quota or other."""
+
+    def __init__(self, message: str, cause: str = "other") -> None:
+        super().__init__(message)
+        self.message = message
+        self.cause = cause
+
+
+class SetupInvalid(Exception):
+    """A setup step can never work for this job."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+@runtime_checkable
+class Driver(Protocol):
+    """The steps by which our engine runs a job at one place.
+
+    Every step is called with the record as it stands and returns facts to keep in it (merged into
+    `Workload.facts`). A step that was cut off by a crash is called again with the same record.
+    """
+
+    steps: Sequence[JobState]
+
+    def capacity(self) -> Needs:
+        """What the whole place has."""
+
+    def slots(self) -> int:
+        """How many jobs may hold a place at once, from setup to the end of their processes."""
+
+    def needs(self, spec: JobSpec) -> Needs:
+        """What this job takes. Raises Refused when the place could never give it, UserError on bad options."""
+
+    def step(self, state: JobState, job: Workload, folder: Path) -> Mapping[str, Json]:
+        """Do the work of one setup state. Raises SetupFailed or SetupInvalid."""
+
+    def observe(self, job: Workload, folder: Path) -> Observation:
+        """Look at the processes; never waits."""
+
+    def wait(self, job: Workload, folder: Path, stop: threading.Event) -> Observation:
+        """Wait until the processes ended or were lost, or `stop` is set (then as `observe`)."""
+
+    def terminate(self, job: Workload, folder: Path, grace_s: float) -> None:
+        """Ask the processes to end: TERM at once, KILL after the grace. Returns without waiting."""
+
+    def exec_plan(self, job: Workload, folder: Path, argv: Sequence[str], rank: int) -> ExecPlan:
+        """Say how to run a command inside the running job. Raises Refused when it does not run."""
+
+    def teardown(self, job: Workload, folder: Path) -> None:
+        """Leave nothing behind but logs, outputs and the record. Raises AjError to be tried again."""

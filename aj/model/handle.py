@@ -1,0 +1,28 @@
+"""A handle names one job at one place: `local://jobs/1a2b3c4d`, `volcano://context/namespace/name`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+
+@dataclass(frozen=True)
+class Handle:
+    """Where a submitted job is: the service, the place within it, and the name there."""
+
+    service: str
+    place: str
+    name: str
+
+    def __str__(self) -> str:
+        place = "/".join(quote(part, safe="") for part in self.place.split("/"))
+        return f"{self.service}://{place}/{quote(self.name, safe='')}"
+
+
+def parse(text: str) -> Handle:
+    """Read what `str(handle)` wrote. Raises ValueError on anything else."""
+    service, separator, rest = text.partition("://")
+    place, slash, name = rest.rpartition("/")
+    if not (service and separator and slash and name):
+        raise ValueError(f"`{text}` is not a handle")
+    return Handle(service, "/".join(unquote(part) for part in place.split("/")), unquote(name))

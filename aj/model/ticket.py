@@ -1,0 +1,107 @@
+"""A ticket: one promised submission, from acceptance to its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from aj.model.code import CodeRef
+
+from aj.model.job import JobSpec
+from aj.model.json import Json
+
+
+class TicketState(StrEnum):
+    """Where a submission stands. `completed` means submitted; what the job then does is its own story."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+    @property
+    def is_final(self) -> bool:
+        return self in (TicketState.COMPLETED, TicketState.FAILED, TicketState.CANCELED)
+
+
+class Outcome(StrEnum):
+    """What is known of the submission itself."""
+
+    SUBMITTED = "submitted"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    NEVER_ARRIVED = "never-arrived"
+    CANCELED = "canceled"
+
+
+class Mode(StrEnum):
+    """Whether somebody waits for it (`direct`) or it stands in line (`queued`)."""
+
+    DIRECT = "direct"
+    QUEUED = "queued"
+
+
+T = TicketState
+MOVES: Mapping[TicketState, frozenset[TicketState]] = {
+    T.QUEUED: frozenset({T.RUNNING, T.CANCELED, T.FAILED}),
+    T.RUNNING: frozenset({T.COMPLETED, T.FAILED}),
+    T.FAILED: frozenset({T.COMPLETED, T.FAILED}),  # only an unknown outcome, by reconcile
+    T.COMPLETED: frozenset(),
+    T.CANCELED: frozenset(),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An error as it is kept and sent: the class name of `aj.base.errors`, its words and its next step."""
+
+    type: str
+    code: str
+    message: str
+    hint: str | None = None
+    details: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """What the place confirmed: its name for the job, a handle, and where a person can look."""
+
+    azure_name: str | None
+    handle: str
+    portal_url: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """One submission. `sequence` gives the order within a project; times are RFC 3339 UTC.
+
+    `request` holds environment values: it lives only in the ticket's own file, is erased when the
+    ticket is completed, canceled or pruned, and stays while failed so that it can be retried.
+    """
+
+    ticket: str
+    id: str
+    mode: Mode
+    state: TicketState
+    name: str
+    service: str
+    template: str
+    sequence: int
+    created_at: str
+    outcome: Outcome | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+    detail: str | None = None
+    error: Fault | None = None
+    code: CodeRef | None = None
+    result: Submitted | None = None
+    retried_from: str | None = None
+    retried_as: str | None = None
+    env_names: tuple[str, ...] = ()
+    agent: str | None = None
+    session: str | None = None
+    request: JobSpec | None = field(default=None, repr=False)
+    schema_version: int = 1

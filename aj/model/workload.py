@@ -1,0 +1,108 @@
+"""A Workload: the record of one job that our own engine drives, and the events of its life.
+
+The field names are those of the published job record, so they are spelled `completedAt` where they
+leave the program; here they are Python names and the codec of the view spells them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aj.model.code import CodeRef
+
+from aj.model.job import JobSpec
+from aj.model.json import Json
+from aj.model.state import JobState
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a job takes of a machine: `cpus` may be a fraction, memory in bytes; None means no claim."""
+
+    cpus: float | None = None
+    memory_bytes: int | None = None
+    gpus: int = 0
+
+
+@dataclass(frozen=True)
+class Retry:
+    """When the next try may start, and why the last one ended. Times are seconds since the epoch."""
+
+    attempt: int
+    earliest_at: float
+    latest_at: float
+    cause: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """One change of state. `number` counts from 1 within a job."""
+
+    number: int
+    state: JobState
+    at: str
+    message: str | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One driven job as it stands now. Times are RFC 3339 UTC.
+
+    `attempt` counts starts of the processes (1 for the first), `setup_attempt` tries to get there
+    since the last success, `recoveries` losses of the host. `last_event` is the newest event: the
+    record is written first and is the truth, so an event line that a crash kept from the disk is
+    added from it. `facts` belongs to the backend's driver: what it needs to go on after the daemon
+    was killed.
+    """
+
+    id: str
+    name: str
+    service: str
+    template: str
+    project: str | None
+    project_key: str
+    ticket: str
+    state: JobState
+    created_at: str
+    submitted_at: str
+    needs: Needs
+    code: CodeRef | None = None
+    command: str = ""
+    image: str | None = None
+    nodes: int = 1
+    processes_per_node: int = 1
+    attempt: int = 0
+    setup_attempt: int = 0
+    recoveries: int = 0
+    submission_revision: int = 0
+    deadline_at: float | None = None
+    retry: Retry | None = None
+    waiting_for: str | None = None
+    message: str | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+    cleaned_at: str | None = None
+    cleanup_error: str | None = None
+    data_error: str | None = None
+    exit_code: int | None = None
+    oom_killed: bool = False
+    reason: str | None = None
+    terminating_since: str | None = None
+    grace_s: float | None = None
+    workdir: str | None = None
+    notes: tuple[str, ...] = ()
+    agent: str | None = None
+    session: str | None = None
+    session_title: str | None = None
+    last_event: Event | None = None
+    spec: JobSpec | None = field(default=None, repr=False)
+    facts: Mapping[str, Json] = field(default_factory=dict, repr=False)
+    schema_version: int = 1
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen to it: final and cleaned."""
+        return self.state.is_final and self.cleaned_at is not None

@@ -1,0 +1,154 @@
+"""What crosses the socket besides the nouns themselves: one dataclass for each request and answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aj.model.job import JobSpec
+from aj.model.ticket import Mode, Ticket
+from aj.model.workload import Event, Workload
+
+
+@dataclass(frozen=True)
+class Hello:
+    """Who answers the socket, and how busy it is. Keeps its form in every version."""
+
+    name: str
+    version: str
+    protocol_min: int
+    protocol_max: int
+    instance: str
+    pid: int
+    start_time: str
+    started_at: str
+    uptime_s: float
+    retiring: bool
+    capabilities: tuple[str, ...]
+    busy: Busy
+    env: Mapping[str, str]
+    socket: str
+    log: str
+    projects: tuple[ProjectQueue, ...] = ()
+
+
+@dataclass(frozen=True)
+class Busy:
+    """What would be disturbed by a stop."""
+
+    requests: int = 0
+    tickets_running: int = 0
+    tickets_queued: int = 0
+    jobs_running: int = 0
+    jobs_queued: int = 0
+
+    @property
+    def is_idle(self) -> bool:
+        return not (
+            self.requests or self.tickets_running or self.tickets_queued or self.jobs_running or self.jobs_queued
+        )
+
+
+@dataclass(frozen=True)
+class ProjectQueue:
+    """How many tickets wait in one project. `path` is the project directory, None when unknown."""
+
+    key: str
+    path: str | None
+    queued: int
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A request to submit. `key` is the AJ ID; the same key and body again gives the first answer."""
+
+    key: str
+    mode: Mode
+    spec: JobSpec
+
+
+@dataclass(frozen=True)
+class TicketAnswer:
+    """A ticket as it stands, without its request, and warnings for the caller to print."""
+
+    ticket: Ticket
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TicketList:
+    """Tickets, oldest first."""
+
+    tickets: tuple[Ticket, ...]
+    projects: tuple[ProjectQueue, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class JobAnswer:
+    """One driven job: its record without environment values, and its events so far."""
+
+    workload: Workload
+    events: tuple[Event, ...] = ()
+    events_total: int = 0
+    jobs_ahead: int | None = None
+    logs: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class JobList:
+    """Driven jobs, newest first."""
+
+    jobs: tuple[Workload, ...]
+    truncated: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Terminate:
+    """Ask for the end. `grace_s` is the time between TERM and KILL."""
+
+    grace_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Resubmit:
+    """Run a cleaned, final job again under its own id."""
+
+    when_clean: bool = False
+    start_timeout_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Exec:
+    """A command to run inside a running job. One word is a shell line, several are the exact argv."""
+
+    argv: tuple[str, ...]
+    rank: int = 0
+
+
+@dataclass(frozen=True)
+class ExecPlan:
+    """How the caller runs it on this machine: words, whole environment, directory."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(repr=False)
+    cwd: str
+
+
+@dataclass(frozen=True)
+class Retire:
+    """Ask the daemon to leave. `force` does not wait for a running submission."""
+
+    force: bool = False
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Done:
+    """A plain yes, with what was done and what to know."""
+
+    status: str = "ok"
+    detail: str | None = None
+    warnings: tuple[str, ...] = ()
