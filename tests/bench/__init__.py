@@ -1,0 +1,1 @@
+"""Benches: they print figures and ratios taken in one run, and judge nothing."""
