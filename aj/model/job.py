@@ -56,8 +56,9 @@ class JobSpec:
     """One submission, complete.
 
     `argv` are the user's own words, exactly; `setup` and `lines` are shell lines of the template;
-    `env` holds values and therefore never reaches the journal; `config` is the merged template, which
-    only the service's own options room looks into.
+    `env` holds values and therefore never reaches the journal; `inherited` is what the submitting shell
+    lends to a job of this machine (PATH, HOME and their like), below everything in `env`; `config` is the
+    merged template, which only the service's own options room looks into.
     """
 
     id: str
@@ -75,6 +76,7 @@ class JobSpec:
     setup: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
     tasks: tuple[Task, ...] = ()
     config: Mapping[str, Json] = field(default_factory=dict, repr=False)
     start_timeout_s: float | None = None

@@ -54,8 +54,8 @@ class Workload:
     `attempt` counts starts of the processes (1 for the first), `setup_attempt` tries to get there
     since the last success, `recoveries` losses of the host. `last_event` is the newest event: the
     record is written first and is the truth, so an event line that a crash kept from the disk is
-    added from it. `facts` belongs to the backend's driver: what it needs to go on after the daemon
-    was killed.
+    added from it. `resubmit_when_clean` is a promise to run it again as soon as the teardown succeeded.
+    `facts` belongs to the backend's driver: what it needs to go on after the daemon was killed.
     """
 
     id: str
@@ -92,6 +92,8 @@ class Workload:
     reason: str | None = None
     terminating_since: str | None = None
     grace_s: float | None = None
+    resubmit_when_clean: bool = False
+    resubmit_timeout_s: float | None = None
     workdir: str | None = None
     notes: tuple[str, ...] = ()
     agent: str | None = None
