@@ -1,0 +1,1 @@
+"""The documentation as Markdown pages, packaged with the program: `aj docs` prints them."""
