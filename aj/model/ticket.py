@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from aj.model.code import CodeRef
-
 from aj.model.job import JobSpec
 from aj.model.json import Json
 
@@ -79,7 +78,9 @@ class Ticket:
     """One submission. `sequence` gives the order within a project; times are RFC 3339 UTC.
 
     `request` holds environment values: it lives only in the ticket's own file, is erased when the
-    ticket is completed, canceled or pruned, and stays while failed so that it can be retried.
+    ticket is completed, canceled or pruned, and stays while failed so that it can be retried. `project`
+    is the key of its queue. `body` is the SHA-256 of what was asked for, by which the same call again is
+    known. `git` is what the working tree was at acceptance: `commit` and `dirty`.
     """
 
     ticket: str
@@ -100,7 +101,10 @@ class Ticket:
     result: Submitted | None = None
     retried_from: str | None = None
     retried_as: str | None = None
+    project: str = ""
     env_names: tuple[str, ...] = ()
+    git: Mapping[str, Json] | None = None
+    body: str | None = None
     agent: str | None = None
     session: str | None = None
     request: JobSpec | None = field(default=None, repr=False)

@@ -13,35 +13,54 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from aj.model.json import Json
-from aj.store.atomic import FILE_MODE, cannot_write
+from aj.store.atomic import FILE_MODE, cannot_write, sync_folder
 
 BLOCK = 1 << 16  # how far back one look for the last newline reaches
 
 
-def append(path: Path, value: Mapping[str, Json]) -> None:
-    """Append one line and make it durable. The caller holds the lock of this file.
+def append(path: Path, value: Mapping[str, Json]) -> bool:
+    """Append one line and make it durable; True when the file had a wider mode and was narrowed.
 
-    Raises AjError naming the path; the file is then as it was before.
+    The caller holds the lock of this file. Raises AjError naming the path; the file then holds the
+    same lines as before.
     """
-    line = json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
+    line = json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     except OSError as error:
         raise cannot_write(path, error) from error
     try:
-        end = _end_of_last_line(handle)
-        os.ftruncate(handle, end)
+        narrowed = _narrow(handle)
+        end = _cut_torn_tail(handle)
         try:
             _write_all(handle, line, end)
             os.fsync(handle)
+            if not end:
+                sync_folder(path.parent)  # the file may be new: its name must last as well
         except OSError:
             os.ftruncate(handle, end)
             raise
-        os.fchmod(handle, FILE_MODE)
     except OSError as error:
         raise cannot_write(path, error) from error
     finally:
         os.close(handle)
+    return narrowed
+
+
+def _narrow(handle: int) -> bool:
+    mode = os.fstat(handle).st_mode & 0o777
+    if mode != FILE_MODE:
+        os.fchmod(handle, FILE_MODE)
+    return bool(mode & 0o077)
+
+
+def _cut_torn_tail(handle: int) -> int:
+    """Cut off what stands after the last newline and return the size."""
+    size = os.fstat(handle).st_size
+    end = _end_of_last_line(handle, size)
+    if end != size:
+        os.ftruncate(handle, end)
+    return end
 
 
 def _write_all(handle: int, data: bytes, offset: int) -> None:
@@ -50,9 +69,8 @@ def _write_all(handle: int, data: bytes, offset: int) -> None:
         data, offset = data[written:], offset + written
 
 
-def _end_of_last_line(handle: int) -> int:
-    """Return the size of the file up to and with its last newline."""
-    end = os.fstat(handle).st_size
+def _end_of_last_line(handle: int, end: int) -> int:
+    """Return the offset just after the last newline."""
     while end:
         start = max(0, end - BLOCK)
         at = os.pread(handle, end - start, start).rfind(b"\n")
@@ -63,18 +81,34 @@ def _end_of_last_line(handle: int) -> int:
 
 
 def read(path: Path, damaged: Callable[[str], None]) -> Iterator[dict[str, Json]]:
-    """Yield every whole line. `damaged` is told `FILE:N` for a broken one; a missing file is empty."""
+    """Yield every whole line. `damaged` is told `FILE:N` for a broken one; a missing file is empty.
+
+    Raises OSError when the file is there and cannot be read.
+    """
+    for _, value in numbered(path, damaged):
+        yield value
+
+
+def numbered(path: Path, damaged: Callable[[str], None]) -> Iterator[tuple[int, dict[str, Json]]]:
+    """As `read`, each with the number of its line, which counts from 1."""
     try:
-        raw = path.read_bytes()
+        lines = path.open("rb")
     except FileNotFoundError:
         return
-    *lines, _tail = raw.split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        try:
-            value = json.loads(line)
-        except ValueError:
-            value = None
-        if isinstance(value, dict):
-            yield value
-        else:
-            damaged(f"{path}:{number}")
+    with lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.endswith(b"\n"):
+                return  # being written, or torn by a crash
+            value = _object(line)
+            if value is None:
+                damaged(f"{path}:{number}")
+            else:
+                yield number, value
+
+
+def _object(line: bytes) -> dict[str, Json] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

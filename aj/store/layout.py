@@ -10,18 +10,20 @@ from aj.store import atomic
 
 README = """This folder belongs to `aj`. It holds, and nothing else does:
 
-  queue/PROJECT/       tickets: one file a promised submission
-  journal/PROJECT.jsonl history of submissions, one line each
-  jobs/ID/             jobs of this machine: record, events, logs, work/ (the files a job wrote)
-  code/                archives of submitted code, by digest
-  dryrun/              what `aj run -d` wrote
-  locks/               who is writing
-  run/                 the daemon's socket, when the system has no runtime folder
-  reports/             reports of unexpected errors
+  queue/PROJECT/         tickets: one file a promised submission
+  journal/PROJECT.jsonl  history of submissions, one line each
+  jobs/ID/               jobs of this machine: record, events, logs, work/ (the files a job wrote)
+  code/                  archives of submitted code, by digest
+  dryrun/                what `aj run -d` wrote
+  locks/                 who is writing
+  run/                   the daemon's socket, when the system has no runtime folder
+  reports/               reports of unexpected errors
   daemon.log
 
 Files are private (0600). `aj job delete` and the retention settings remove what is old. While no
 daemon runs it is safe to move the folder; deleting it forgets every ticket and job.
+
+A file named NAME.damaged-N could not be read and was set aside: look at it, then remove it.
 """
 
 
@@ -48,8 +50,12 @@ class Layout:
     def project(self, key: str) -> Path:
         return self.queue / key / "project.json"
 
+    @property
+    def journals(self) -> Path:
+        return self.state / "journal"
+
     def journal(self, key: str) -> Path:
-        return self.state / "journal" / f"{key}.jsonl"
+        return self.journals / f"{key}.jsonl"
 
     @property
     def jobs(self) -> Path:

@@ -9,138 +9,260 @@ from __future__ import annotations
 import base64
 import dataclasses
 import functools
+import json
+import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 from aj.base.errors import UserError
 from aj.model.json import Json
 
 T = typing.TypeVar("T")
+Reader: typing.TypeAlias = Callable[[object], object]
+
+
+class _Bad(Exception):
+    """A value that does not fit. `path` grows outwards while the readers are left."""
+
+    def __init__(self, problem: str, *path: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.path = list(path)
+
+    def below(self, part: str) -> _Bad:
+        self.path.insert(0, part)
+        return self
+
+
+def parse(raw: bytes | str, *, where: str = "body") -> Json:
+    """Read one JSON document as it came from outside. Raises UserError.
+
+    Stricter than `json.loads`: a key twice, NaN and Infinity are refused, and depth has an end.
+    """
+    try:
+        value: Json = json.loads(raw, object_pairs_hook=_once, parse_constant=_not_a_number)
+    except _Bad as bad:
+        raise UserError(f"{where}: {bad.problem}", code="bad-json") from None
+    except (ValueError, RecursionError) as error:
+        problem = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise UserError(f"{where}: not JSON: {problem}", code="bad-json") from None
+    return value
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise _Bad(f"key {next(name for name in names if names.count(name) > 1)!r} stands twice")
+    return found
+
+
+def _not_a_number(word: str) -> typing.NoReturn:
+    raise _Bad(f"{word} is not JSON")
 
 
 def dump(value: object) -> Json:
-    """Turn a noun into JSON values. Raises TypeError on what has no JSON form."""
-    if value is None or isinstance(value, bool | int | float):
-        return value
+    """Turn a noun into JSON values. Raises TypeError or ValueError on what has no JSON form."""
     if isinstance(value, Enum):
         return typing.cast(Json, value.value)
-    if isinstance(value, str):
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"no JSON form for {value}")
+    if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: dump(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {name: dump(getattr(value, name)) for name in _names(type(value))}
     if isinstance(value, Mapping):
-        return {str(key): dump(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | frozenset | set):
+        return {_key(key): dump(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
         return [dump(item) for item in value]
     raise TypeError(f"no JSON form for {type(value).__name__}")
 
 
+@functools.cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+def _key(key: object) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"no JSON form for the key {key!r}")
+    return key.value if isinstance(key, Enum) else key
+
+
 def load(kind: type[T], value: object, *, where: str = "", lenient: bool = False) -> T:
     """Turn JSON values into a noun. Raises UserError naming the field's path."""
-    return typing.cast(T, _load(kind, value, where or kind.__name__, lenient))
+    try:
+        return typing.cast(T, _reader(typing.cast(typing.Hashable, kind), lenient)(value))
+    except _Bad as bad:
+        path = "".join(bad.path)
+        raise UserError(f"{where or kind.__name__}{path}: {bad.problem}", code="bad-field") from None
+
+
+def _unfit(due: str, value: object) -> _Bad:
+    return _Bad(f"expected {due}, found {type(value).__name__}")
 
 
 @functools.cache
-def _shape(kind: type) -> tuple[tuple[str, object, bool], ...]:
-    """The fields of a dataclass: name, resolved type, whether it must be given."""
-    hints = typing.get_type_hints(kind)
-    return tuple(
-        (
-            field.name,
-            hints[field.name],
-            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
-        )
-        for field in dataclasses.fields(kind)
-        if field.init
-    )
-
-
-def _fail(where: str, due: str, value: object) -> UserError:
-    return UserError(f"{where}: expected {due}, found {type(value).__name__}", code="bad-field")
-
-
-def _load(kind: object, value: object, where: str, lenient: bool) -> object:
-    if kind is Json or kind is object or isinstance(kind, typing.ForwardRef):
-        return value
-    origin = typing.get_origin(kind)
+def _reader(kind: object, lenient: bool) -> Reader:
+    """Return the function that reads one kind of value; made once, since a queue reads thousands."""
+    if kind is Json or kind is object:
+        return lambda value: value
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        return _load_union(typing.get_args(kind), value, where, lenient)
+        return _union(arguments, lenient)
     if origin is tuple:
-        return _load_tuple(typing.get_args(kind), value, where, lenient)
-    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
-        return _load_mapping(typing.get_args(kind), value, where, lenient)
-    if isinstance(kind, type):
-        return _load_plain(kind, value, where, lenient)
-    return value
+        return _tuple(arguments, lenient)
+    if isinstance(origin, type) and issubclass(origin, Mapping) and arguments[0] is str:
+        return _mapping(_reader(arguments[1], lenient))
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return _dataclass(kind, lenient)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _enum(kind)
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    raise TypeError(f"no way to read {kind} from JSON")
 
 
-def _load_union(kinds: tuple[object, ...], value: object, where: str, lenient: bool) -> object:
-    if value is None and type(None) in kinds:
-        return None
-    rest = [kind for kind in kinds if kind is not type(None)]
-    if len(rest) == 1:
-        return _load(rest[0], value, where, lenient)
-    problems = []
-    for kind in rest:
-        try:
-            return _load(kind, value, where, lenient)
-        except UserError as error:
-            problems.append(error)
-    raise problems[-1]
+def _union(kinds: tuple[object, ...], lenient: bool) -> Reader:
+    readers = [_reader(kind, lenient) for kind in kinds if kind is not type(None)]
+    may_be_null = type(None) in kinds
+
+    def read(value: object) -> object:
+        if value is None and may_be_null:
+            return None
+        for reader in readers[:-1]:
+            try:
+                return reader(value)
+            except _Bad:
+                continue  # the last one tells what it would have liked
+        return readers[-1](value)
+
+    return read
 
 
-def _load_tuple(kinds: tuple[object, ...], value: object, where: str, lenient: bool) -> object:
-    if not isinstance(value, list | tuple):
-        raise _fail(where, "a list", value)
-    if len(kinds) == 2 and kinds[1] is Ellipsis:
-        return tuple(_load(kinds[0], item, f"{where}[{at}]", lenient) for at, item in enumerate(value))
-    if len(kinds) != len(value):
-        raise UserError(f"{where}: expected {len(kinds)} items, found {len(value)}", code="bad-field")
-    return tuple(
-        _load(kind, item, f"{where}[{at}]", lenient) for at, (kind, item) in enumerate(zip(kinds, value, strict=True))
-    )
+def _tuple(kinds: tuple[object, ...], lenient: bool) -> Reader:
+    same = len(kinds) == 2 and kinds[1] is Ellipsis
+    readers = [_reader(kind, lenient) for kind in kinds if kind is not Ellipsis]
+
+    def read(value: object) -> object:
+        if not isinstance(value, list | tuple):
+            raise _unfit("a list", value)
+        if not same and len(value) != len(readers):
+            raise _Bad(f"expected {len(readers)} items, found {len(value)}")
+        found = []
+        for at, item in enumerate(value):
+            try:
+                found.append(readers[0 if same else at](item))
+            except _Bad as bad:
+                raise bad.below(f"[{at}]") from None
+        return tuple(found)
+
+    return read
 
 
-def _load_mapping(kinds: tuple[object, ...], value: object, where: str, lenient: bool) -> object:
-    if not isinstance(value, Mapping):
-        raise _fail(where, "a mapping", value)
-    return {key: _load(kinds[1], item, f"{where}.{key}", lenient) for key, item in value.items()}
+def _mapping(reader: Reader) -> Reader:
+    def read(value: object) -> object:
+        if not isinstance(value, Mapping):
+            raise _unfit("a mapping", value)
+        found = {}
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise _unfit("text as a key", key)
+            try:
+                found[key] = reader(item)
+            except _Bad as bad:
+                raise bad.below(f".{key}") from None
+        return found
+
+    return read
 
 
-def _load_plain(kind: type, value: object, where: str, lenient: bool) -> object:
-    if dataclasses.is_dataclass(kind):
-        return _load_dataclass(kind, value, where, lenient)
-    if issubclass(kind, Enum):
+def _dataclass(kind: type, lenient: bool) -> Reader:
+    @functools.cache
+    def fields() -> tuple[dict[str, Reader], frozenset[str]]:
+        hints = typing.get_type_hints(kind)
+        given = [field for field in dataclasses.fields(kind) if field.init]
+        due = frozenset(
+            field.name
+            for field in given
+            if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        )
+        return {field.name: _reader(hints[field.name], lenient) for field in given}, due
+
+    def read(value: object) -> object:
+        if not isinstance(value, Mapping):
+            raise _unfit("a mapping", value)
+        readers, due = fields()
+        given: dict[str, object] = {}
+        for name, item in value.items():
+            reader = readers.get(name)
+            if reader is None:
+                if lenient:
+                    continue
+                raise _Bad("unknown field", f".{name}")
+            try:
+                given[name] = reader(item)
+            except _Bad as bad:
+                raise bad.below(f".{name}") from None
+        if missing := due - given.keys():
+            raise _Bad("missing", f".{min(missing)}")
+        return kind(**given)
+
+    return read
+
+
+def _enum(kind: type[Enum]) -> Reader:
+    def read(value: object) -> object:
         try:
             return kind(value)
         except ValueError:
             known = ", ".join(str(item.value) for item in kind)
-            raise UserError(f"{where}: {value!r} is none of {known}", code="bad-field") from None
-    if kind is bytes:
-        if not isinstance(value, str):
-            raise _fail(where, "base64 text", value)
-        return base64.b64decode(value)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise _fail(where, kind.__name__, value)
+            raise _Bad(f"{value!r} is none of {known}") from None
+
+    return read
+
+
+def _text(value: object) -> object:
+    if not isinstance(value, str):
+        raise _unfit("text", value)
     return value
 
 
-def _load_dataclass(kind: type, value: object, where: str, lenient: bool) -> object:
-    if not isinstance(value, Mapping):
-        raise _fail(where, "a mapping", value)
-    shape = _shape(kind)
-    known = {name for name, _, _ in shape}
-    unknown = [str(key) for key in value if key not in known]
-    if unknown and not lenient:
-        raise UserError(f"{where}.{unknown[0]}: unknown field", code="bad-field")
-    missing = [name for name, _, due in shape if due and name not in value]
-    if missing:
-        raise UserError(f"{where}.{missing[0]}: missing", code="bad-field")
-    given = {name: _load(hint, value[name], f"{where}.{name}", lenient) for name, hint, _ in shape if name in value}
-    return kind(**given)
+def _whole(value: object) -> object:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _unfit("a whole number", value)
+    return value
+
+
+def _truth(value: object) -> object:
+    if not isinstance(value, bool):
+        raise _unfit("true or false", value)
+    return value
+
+
+def _number(value: object) -> object:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise _unfit("a number", value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise _Bad("the number is too large") from None
+    if not math.isfinite(number):
+        raise _Bad(f"{value} is not a number")
+    return number
+
+
+def _bytes(value: object) -> object:
+    if not isinstance(value, str):
+        raise _unfit("base64 text", value)
+    try:
+        return base64.b64decode(value, validate=True)
+    except ValueError as error:
+        raise _Bad(f"not base64: {error}") from None
+
+
+_PLAIN: dict[object, Reader] = {str: _text, int: _whole, bool: _truth, float: _number, bytes: _bytes}

@@ -1,0 +1,166 @@
+"""The journal: what became of every submission, one line each, never rewritten.
+
+A submission leaves `intended` with the remote name before anything is sent, then exactly one of
+`submitted`, `failed` and `unknown`; later facts are further lines with the same id, and the last one
+holds. The daemon is the only writer. Anybody may read, also while the daemon hangs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from aj.base.errors import UserError
+from aj.model.json import Json
+from aj.model.record import Record, RecordState
+from aj.store import atomic, jsonl, lock
+from aj.store.layout import Layout
+from aj.wire import codec
+
+_ID = re.compile(rb'"id"\s*:\s*"([0-9a-f]{8})"')
+
+
+def append(layout: Layout, key: str, record: Record) -> str | None:
+    """Write one line durably and return a warning when the file had to be made private.
+
+    Raises AjError naming the path when the disk refuses, Refused when somebody else writes too long.
+    """
+    path = layout.journal(key)
+    atomic.make_folder(path.parent)
+    line = codec.dump(record)
+    assert isinstance(line, dict)
+    with lock.held(layout.journal_lock(key)):
+        narrowed = jsonl.append(path, line)
+    return f"{path}: others could read it; it is private now" if narrowed else None
+
+
+def read(layout: Layout, key: str, damaged: Callable[[str], None]) -> list[Record]:
+    """Return one record a submission as it stands now, the oldest submission first.
+
+    `damaged` is told `FILE:N` for a line that cannot be read; all others are. An `intended` line that
+    nobody works on any more is returned as `unknown`. Looks only: locks and writes nothing.
+    """
+    return _records(layout, key, _latest(layout.journal(key), damaged), damaged)
+
+
+def newest(layout: Layout, key: str, damaged: Callable[[str], None]) -> Iterator[Record]:
+    """As `read`, the newest submission first, each made only when it is asked for."""
+    found = _latest(layout.journal(key), damaged)
+    for line in reversed(found):
+        yield from _records(layout, key, [line], damaged)
+
+
+def last(layout: Layout, key: str, ids: Iterable[str]) -> dict[str, Record]:
+    """Return the last line as it was written of each of these ids that has one."""
+    wanted = set(ids)
+    path = layout.journal(key)
+    lines = [line for line in _latest(path, lambda _: None) if line[1]["id"] in wanted]
+    return {record.id: record for line in lines if (record := _record(path, line, lambda _: None))}
+
+
+def keys(layout: Layout) -> list[str]:
+    """Return the projects that have a journal."""
+    return sorted(path.name.removesuffix(".jsonl") for path in layout.journals.glob("*.jsonl"))
+
+
+Line = tuple[int, dict[str, Json]]
+
+
+def _latest(path: Path, damaged: Callable[[str], None]) -> list[Line]:
+    """The last line of every id, in the order in which the ids first appeared."""
+    found: dict[str, Line] = {}
+    for number, value in jsonl.numbered(path, damaged):
+        aj_id = value.get("id")
+        if isinstance(aj_id, str):
+            found[aj_id] = number, value
+        else:
+            damaged(f"{path}:{number}")
+    return list(found.values())
+
+
+def _records(layout: Layout, key: str, lines: list[Line], damaged: Callable[[str], None]) -> list[Record]:
+    path = layout.journal(key)
+    found = [record for line in lines if (record := _record(path, line, damaged)) is not None]
+    return [record if _is_told(layout, key, record) else orphaned(record) for record in found]
+
+
+def _record(path: Path, line: Line, damaged: Callable[[str], None]) -> Record | None:
+    number, value = line
+    try:
+        return codec.load(Record, value, lenient=True)
+    except UserError:
+        damaged(f"{path}:{number}")
+        return None
+
+
+def _is_told(layout: Layout, key: str, record: Record) -> bool:
+    """Whether a record says how it ended, or its worker still works on it."""
+    if record.state is not RecordState.INTENDED:
+        return True
+    return lock.living_holder(layout.ownership(key)) is not None and _is_running(layout.ticket(key, record.ticket))
+
+
+def _is_running(ticket: Path) -> bool:
+    try:
+        value = json.loads(ticket.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(value, dict) and value.get("state") == "running"
+
+
+def orphaned(record: Record) -> Record:
+    """Return an `intended` record as it is read when its worker is gone: the outcome is unknown."""
+    return replace(
+        record,
+        state=RecordState.UNKNOWN,
+        outcome="unknown",
+        note=record.note or f"never heard of again; `aj queue reconcile {record.ticket}` looks for it",
+    )
+
+
+class KnownIds:
+    """Every AJ ID that a journal, a queue or the jobs folder of any project holds.
+
+    Journals only grow, so each is read once and then only where it grew. Safe between threads.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._seen: set[bytes] = set()
+        self._offsets: dict[str, int] = {}
+        self._guard = threading.Lock()
+
+    def holds(self, aj_id: str) -> bool:
+        """Tell whether this id is taken."""
+        return self._in_folders(aj_id) or self._in_journals(aj_id)
+
+    def _in_folders(self, aj_id: str) -> bool:
+        if self._layout.job(aj_id).exists():
+            return True
+        queues = self._layout.queue.iterdir() if self._layout.queue.is_dir() else iter(())
+        names = (f"q-{aj_id}.json", f"q-{aj_id}.json.damaged-1")
+        return any((queue / name).exists() for queue in queues for name in names)
+
+    def _in_journals(self, aj_id: str) -> bool:
+        with self._guard:
+            for path in self._layout.journals.glob("*.jsonl"):
+                self._take_up(path)
+            return aj_id.encode() in self._seen
+
+    def _take_up(self, path: Path) -> None:
+        """Read what a journal gained since the last look."""
+        offset = self._offsets.get(path.name, 0)
+        if path.stat().st_size <= offset:
+            return
+        with path.open("rb") as lines:
+            lines.seek(offset)
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break  # being written: counted when it is whole
+                offset += len(line)
+                self._seen.update(_ID.findall(line))
+        self._offsets[path.name] = offset
