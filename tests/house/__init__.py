@@ -1,0 +1,1 @@
+"""Proofs about the house itself, and the chores of this repository (`python -m tests.house`)."""
