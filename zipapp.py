@@ -63,7 +63,9 @@ DROPPED = re.compile(
 )
 DATE = (1980, 1, 1, 0, 0, 0)  # the oldest a zip can say
 
-Files = dict[str, bytes]  # path in a part -> content
+Files = dict[str, bytes]  # path -> content
+Parts = dict[tuple[str, str], Files]  # tag, group -> files
+Index = dict[str, dict[str, dict[str, list[tuple[str, int, int]]]]]  # tag, group, pack -> path, start, size
 
 
 class Stop(Exception):
@@ -317,13 +319,13 @@ def this_platform(checkout: Checkout) -> str:
 
 
 def digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:16]  # 64 bits: nobody is kept from colliding on purpose, only by chance
+    return hashlib.sha256(data).hexdigest()[:16]  # 64 bits: enough against chance, and all of it is our own
 
 
-def gather(checkout: Checkout, lock: Lock, tags: Sequence[str], wheels: Path) -> dict[tuple[str, str], Files]:
+def gather(checkout: Checkout, lock: Lock, tags: Sequence[str], wheels: Path) -> Parts:
     """Return the files of every part, by tag and group. A group without wheels has no part."""
     program = checkout.program()
-    parts: dict[tuple[str, str], Files] = {}
+    parts: Parts = {}
     for tag in tags:
         for group in GROUPS:
             files = files_of((wheel for wheel in lock[group] if wheel.serves(tag)), wheels)
@@ -334,21 +336,23 @@ def gather(checkout: Checkout, lock: Lock, tags: Sequence[str], wheels: Path) ->
     return parts
 
 
-def packed(parts: Mapping[tuple[str, str], Files]) -> tuple[Files, dict[str, dict[str, dict[str, list[list[object]]]]]]:
-    """Put the files into packs, one for each set of parts that use the same content.
-
-    Returns the packs by name, and for each tag and group the files in each pack: [path, start, size].
-    """
+def shelves(parts: Parts) -> list[list[bytes]]:
+    """Return each content once, those used by the same set of parts together."""
     users: dict[bytes, set[tuple[str, str]]] = {}
-    for key, files in parts.items():
-        for content in files.values():
-            users.setdefault(content, set()).add(key)
-    shelves: dict[tuple[tuple[str, str], ...], list[bytes]] = {}
-    for content in sorted(users, key=lambda content: hashlib.sha256(content).digest()):
-        shelves.setdefault(tuple(sorted(users[content])), []).append(content)
+    for key in sorted(parts):
+        for path in sorted(parts[key]):  # neighbours in a folder are alike: side by side they pack better
+            users.setdefault(parts[key][path], set()).add(key)
+    found: dict[tuple[tuple[str, str], ...], list[bytes]] = {}
+    for content, keys in users.items():
+        found.setdefault(tuple(sorted(keys)), []).append(content)
+    return list(found.values())
+
+
+def packed(parts: Parts) -> tuple[Files, Index]:
+    """Put the files into packs. Returns the packs by name, and where each file of each part stands."""
     packs: Files = {}
     place: dict[bytes, tuple[str, int]] = {}
-    for contents in shelves.values():
+    for contents in shelves(parts):
         pack = b"".join(contents)
         name = f"{digest(pack)}.pack"
         packs[name] = pack
@@ -356,11 +360,12 @@ def packed(parts: Mapping[tuple[str, str], Files]) -> tuple[Files, dict[str, dic
         for content in contents:
             place[content] = (name, start)
             start += len(content)
-    index: dict[str, dict[str, dict[str, list[list[object]]]]] = {}
+    index: Index = {}
     for (tag, group), files in parts.items():
+        by_pack = index.setdefault(tag, {}).setdefault(group, {})
         for path in sorted(files):
             name, start = place[files[path]]
-            index.setdefault(tag, {}).setdefault(group, {}).setdefault(name, []).append([path, start, len(files[path])])
+            by_pack.setdefault(name, []).append((path, start, len(files[path])))
     return packs, index
 
 
@@ -370,7 +375,7 @@ def identity(files: Files) -> str:
     return digest("".join(lines).encode())
 
 
-def assemble(checkout: Checkout, parts: Mapping[tuple[str, str], Files]) -> bytes:
+def assemble(checkout: Checkout, parts: Parts) -> bytes:
     """Return the bytes of one single file that holds these parts."""
     ids: dict[str, dict[str, str]] = {}
     for (tag, group), files in parts.items():

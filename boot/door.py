@@ -142,11 +142,11 @@ def machinery() -> ModuleType:
     return module
 
 
-def search_path(root: str) -> list[str]:
-    """Return the module path: the program and the standard library, nothing of the user's Python."""
+def library_path() -> list[str]:
+    """Return the module path of the standard library, without anything of the user's own Python."""
     library = os.path.dirname(os.__file__)
     frozen = f"python{sys.version_info[0]}{sys.version_info[1]}.zip"
-    return [root, *(at for at in sys.path if at == library or os.path.basename(at) in ("lib-dynload", frozen))]
+    return [at for at in sys.path if at == library or os.path.basename(at) in ("lib-dynload", frozen)]
 
 
 def start(archive: str) -> int:
@@ -162,6 +162,7 @@ def start(archive: str) -> int:
     if cache is None:
         complain(f"AJ_CACHE_DIR={os.environ['AJ_CACHE_DIR']!r} is not an absolute path", "export AJ_CACHE_DIR=/…")
         return 2
+    sys.path[:] = library_path()
     try:
         parts = Parts(archive, mine, cache)
         root = parts.open("core")
@@ -171,7 +172,7 @@ def start(archive: str) -> int:
     except KeyboardInterrupt:
         return 130
     assert root is not None  # every tag has a core
-    sys.path[:] = search_path(root)
+    sys.path.insert(0, root)
     sys._aj_pyz = archive  # type: ignore[attr-defined]
     sys._aj_open = parts.open  # type: ignore[attr-defined]
     from aj.main import main
