@@ -1,0 +1,66 @@
+"""The command line: find the command, bind its words, run it, and turn every error into one line and a code."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Protocol, cast
+
+from aj.base import settings as environment
+from aj.base.errors import EXIT_INTERRUPTED, AjError
+from aj.base.settings import Settings
+from aj.cli import bind, declare, words
+from aj.cli.context import Context
+from aj.cli.tree import Command
+from aj.cli.words import Found
+from aj.view.screen import Format, Streams
+
+
+class Room(Protocol):
+    """What every command's module holds: the words it takes, and what it does with them."""
+
+    Options: type
+    run: Callable[[object, Context], int]
+
+
+def run(argv: Sequence[str], settings: Settings | None = None, streams: Streams | None = None) -> int:
+    """Run one command line on this process's environment and streams, or on those given; return its exit code.
+
+    Raises BrokenPipeError when the reader of stdout has gone, and whatever nobody expects.
+    """
+    ctx = Context(settings or environment.read(), streams or Streams.of_process())
+    try:
+        return _run(argv, ctx)
+    except AjError as error:
+        ctx.tell(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+def _run(argv: Sequence[str], ctx: Context) -> int:
+    ctx.screen.format = Format(words.guess_format(argv, ctx.settings.get("AJ_OUTPUT")))  # until the line is understood
+    found = words.find(argv)
+    ctx.said(found.line.found, found.command)
+    if found.command is None:
+        return _help(found, ctx)
+    options = room(found.command)
+    declaration = declare.read(options.Options)
+    line = words.take(found.rest, declaration, found.line)
+    ctx.said(line.found, found.command)
+    if line.found.help:
+        return _help(found, ctx)
+    ctx.choose_format()
+    return options.run(bind.bind(found.command, options.Options, declaration, line), ctx)
+
+
+def room(command: Command) -> Room:
+    """Import the module of a command."""
+    return cast(Room, importlib.import_module(command.module))
+
+
+def _help(found: Found, ctx: Context) -> int:
+    from aj.cli import page
+
+    ctx.screen.show(page.document(found.path))
+    return 0

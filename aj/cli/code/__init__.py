@@ -1,0 +1,1 @@
+"""aj code: the code that travels with a job."""

@@ -1,0 +1,174 @@
+"""What may come next on a half-typed command line, for the shells: `aj __complete WORDS...`.
+
+The last word is the one being typed. The answer is a line `\\x1fbegin`, then one candidate a line with its
+explanation behind a tab; `\\x1fprefix` tells what stands before every candidate in the same word, `\\x1ffiles`
+that the shell should complete file names. Only files of this machine are looked at, nothing is started, and
+whatever goes wrong means no candidates.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from aj.base import paths
+from aj.base.errors import AjError, OptionError
+from aj.base.settings import Settings
+from aj.cli import declare, tree, words
+from aj.cli.declare import Declaration
+from aj.cli.words import Line
+
+BEGIN, PREFIX, FILES = "\x1fbegin", "\x1fprefix", "\x1ffiles"
+MOST = 500  # more candidates help nobody, and a shell shows them slowly
+
+Candidate = tuple[str, str]
+
+
+def answer(typed: Sequence[str], settings: Settings) -> str:
+    """Return the whole answer for a line; the words end with the one being typed."""
+    *prior, current = _merged(typed) or [""]
+    try:
+        found = _candidates(prior, current, settings)
+    except (AjError, OSError):
+        found = []
+    prefix = ""
+    if current.startswith("--") and "=" in current:
+        prefix = current.partition("=")[0] + "="
+        current = current.removeprefix(prefix)
+    lines = [BEGIN] + ([f"{PREFIX}\t{prefix}"] if prefix else [])
+    for name, says in found[:MOST]:
+        if name == FILES:
+            lines.append(FILES)
+        elif name.startswith(current) and name.isprintable():
+            lines.append(f"{name}\t{says}")
+    return "\n".join(lines) + "\n"
+
+
+def _merged(typed: Sequence[str]) -> list[str]:
+    """Put `--option`, `=`, `value` together again: bash hands them over in three words."""
+    merged: list[str] = []
+    for word in typed:
+        joins = merged and (word == "=" or merged[-1].endswith("=")) and merged[-1].startswith("--")
+        if joins:
+            merged[-1] += word
+        else:
+            merged.append(word)
+    return merged
+
+
+def _candidates(prior: Sequence[str], current: str, settings: Settings) -> list[Candidate]:
+    try:
+        found = words.find(prior)
+        if found.command is None:
+            return _next_word(found.path, current, settings)
+        declaration = declare.read(importlib.import_module(found.command.module).Options)
+        line = words.take(found.rest, declaration, found.line)
+    except OptionError as error:
+        values = error.details.get("values") if error.code == "missing-value" else None
+        return list(_values(str(values), settings)) if values else []
+    return _within(declaration, line, current, settings)
+
+
+def _next_word(path: tuple[str, ...], current: str, settings: Settings) -> list[Candidate]:
+    """Complete the name of a command, or an option before it."""
+    if current.startswith("-"):
+        return _options(declare.Declaration(()), current, settings)
+    return [(child, tree.says((*path, child))) for child in tree.children(path)]
+
+
+def _within(declaration: Declaration, line: Line, current: str, settings: Settings) -> list[Candidate]:
+    """Complete a word of a command: an option, or the place that comes next."""
+    places = [word for _, word in declaration.places]
+    taken = len(line.places)
+    here = places[min(taken, len(places) - 1)] if places else None
+    if here and here.freezes and taken >= len(places):
+        return [(FILES, "")]
+    if current.startswith("-"):
+        return _options(declaration, current, settings)
+    if here is None or (taken >= len(places) and not here.many):
+        return []
+    if here.freezes:
+        return [(FILES, "")]
+    return [value for value in _values(here.values, settings) if value[0] not in line.places]
+
+
+def _options(declaration: Declaration, current: str, settings: Settings) -> list[Candidate]:
+    options = [*(option for _, option in declaration.options), *words.GLOBALS.values()]
+    if "=" in current:
+        name = current.partition("=")[0]
+        option = next((option for option in options if name in option.spellings and option.value), None)
+        return list(_values(option.values, settings)) if option else []
+    return [(name, option.says) for option in options for name in option.spellings if name.startswith(current)]
+
+
+def _values(kind: str, settings: Settings) -> Iterable[Candidate]:
+    """Return the values of a kind; unknown kinds and those without values have none."""
+    if kind in ("file", "folder"):
+        return [(FILES, "")]
+    if kind in STATIC:
+        return [(word, "") for word in STATIC[kind]]
+    finder = FINDERS.get(kind)
+    return finder(settings) if finder else []
+
+
+def _templates(settings: Settings) -> list[Candidate]:
+    project = paths.find_project(settings, paths.working_directory(settings))
+    names = os.listdir(project.directory / "template") if project else []
+    return [(name.removesuffix(".yaml"), "") for name in sorted(names) if name.endswith(".yaml")]
+
+
+def _tickets(settings: Settings) -> list[Candidate]:
+    project = paths.find_project(settings, paths.working_directory(settings))
+    key = project.key if project else paths.NO_PROJECT
+    return [
+        (name.removesuffix(".json"), "")
+        for name in _newest_first(paths.folders(settings).state / "queue" / key)
+        if name.startswith("q-") and name.endswith(".json")
+    ]
+
+
+def _jobs(settings: Settings) -> list[Candidate]:
+    return [(name, "") for name in _newest_first(paths.folders(settings).state / "jobs") if not name.startswith(".")]
+
+
+def _newest_first(folder: Path) -> list[str]:
+    entries = [(entry.stat().st_mtime, entry.name) for entry in os.scandir(folder)]
+    return [name for _, name in sorted(entries, reverse=True)]
+
+
+def _services(_: Settings) -> list[Candidate]:
+    from aj.backend import registry
+
+    return [(name, entry.says) for name, entry in registry.ENTRIES.items()]
+
+
+def _setting_keys(_: Settings) -> list[Candidate]:
+    from aj.store import config
+
+    return [(key, "") for key in config.KEYS]
+
+
+def _pages(_: Settings) -> list[Candidate]:
+    first = [(child, tree.says((child,))) for child in tree.children(())]
+    return [*first, *tree.TOPICS.items()]
+
+
+STATIC = {
+    "format": words.FORMATS,
+    "shell": ("bash", "zsh", "fish"),
+    "ticket-state": ("queued", "running", "completed", "failed", "canceled", "unknown", "never-arrived"),
+    "record-state": ("intended", "submitted", "failed", "unknown", "queued", "running", "completed", "errored"),
+    "job-state": ("queued", "running", "completed", "errored", "failed", "invalid", "terminated"),
+    "show": ("argv", "files", "body", "manifest"),
+    "source": ("user", "runner", "platform"),
+}
+FINDERS = {
+    "template": _templates,
+    "ticket": _tickets,
+    "job": _jobs,
+    "service": _services,
+    "setting": _setting_keys,
+    "help": _pages,
+}

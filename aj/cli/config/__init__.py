@@ -1,0 +1,1 @@
+"""aj config: settings."""

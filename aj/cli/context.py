@@ -1,0 +1,165 @@
+"""What a command may ask for, made when it is first asked: folders, project, settings, the daemon's client."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aj.base import clock, paths
+from aj.base.clock import Clock
+from aj.base.errors import AjError, ConfigError, OptionError, UserError
+from aj.base.paths import Project
+from aj.base.settings import Settings
+from aj.cli.tree import Command
+from aj.cli.words import FORMATS, Globals
+from aj.store.layout import Layout
+from aj.view import times
+from aj.view.screen import Format, Screen, Streams, Taste
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aj.client.client import Client
+    from aj.store.config import Config
+
+    from aj.template.issue import Issue
+
+# These work while `aj.toml` is broken: they are how one finds out, or have nothing to do with it.
+WITHOUT_SETTINGS = frozenset({"help", "version", "config path", "daemon stop", "completion", "schema"})
+
+
+@dataclass
+class Context:
+    """One run of one command."""
+
+    settings: Settings
+    streams: Streams = field(default_factory=Streams.of_process)
+    clock: Clock = clock.SYSTEM
+    found: Globals = field(default_factory=Globals)
+    command: Command | None = None
+
+    @functools.cached_property
+    def screen(self) -> Screen:
+        """The terminal."""
+        return Screen(self.streams, self.settings, taste=self._taste, clock=self.clock)
+
+    @functools.cached_property
+    def directory(self) -> Path:
+        """The invocation directory. Raises UserError when `-C` names none."""
+        return paths.invocation_directory(self.settings, self.found.directory)
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """The names of all files of this user."""
+        return Layout(paths.folders(self.settings))
+
+    @functools.cached_property
+    def project(self) -> Project | None:
+        """The project of the invocation directory, or None."""
+        return paths.find_project(self.settings, self.directory)
+
+    def need_project(self) -> Project:
+        """Return the project. Raises UserError with the way to make one."""
+        return paths.need_project(self.settings, self.directory)
+
+    @property
+    def key(self) -> str:
+        """The name of the project in the state directory."""
+        return self.project.key if self.project else paths.NO_PROJECT
+
+    @functools.cached_property
+    def config(self) -> Config:
+        """The settings of project and user. Raises ConfigError with the place."""
+        from aj.store import config  # reads TOML: only for who asks
+
+        return config.read(self.layout, self.project)
+
+    @functools.cached_property
+    def client(self) -> Client:
+        """The daemon's client; the daemon is started when nobody answers."""
+        from aj.client.client import Client
+
+        return Client(self.settings, self.project)
+
+    def default_template(self) -> str | None:
+        """Return the template that is taken without `-t`."""
+        return self.settings.get("AJ_TEMPLATE_NAME") or self.config.template
+
+    def tell_issues(self, issues: Iterable[Issue]) -> None:
+        """Say findings about a template as warnings; remarks only to a verbose caller."""
+        for found in issues:
+            place = found.place
+            if found.level.value == "note":
+                self.screen.detail(str(found))
+            else:
+                file = paths.shown(place.file, self.directory) if place else None
+                self.screen.warn(
+                    found.message, code=found.code, file=file, line=(place.line or None) if place else None
+                )
+
+    def warn(self, message: str, *, code: str, file: str | None = None, line: int | None = None) -> None:
+        """Warn, with the file written relative to the invocation directory when it lies below it."""
+        shown = paths.shown(file, self.directory) if file else None
+        self.screen.warn(message, code=code, file=shown, line=line or None)
+
+    # the line
+
+    def said(self, found: Globals, command: Command | None = None) -> None:
+        """Take what the global options said, as soon as they are known."""
+        self.found, self.command = found, command or self.command
+        screen = self.screen
+        screen.quiet, screen.verbose = found.quiet, found.verbose
+        screen.no_color, screen.no_input = found.no_color, found.no_input
+        word = found.format or self.settings.get("AJ_OUTPUT")
+        if word in FORMATS:
+            screen.format = self._streaming(Format(word))
+
+    def choose_format(self) -> None:
+        """Settle the format: option, AJ_OUTPUT, setting, table. Raises OptionError on one that cannot be given."""
+        known = self.command.formats if self.command else FORMATS
+        word = self.found.format
+        if word and word not in known:
+            raise OptionError(f"no `-o {word}` here", hint=f"one of {', '.join(known)}", code="bad-format")
+        if not word:
+            word = self.settings.get("AJ_OUTPUT") or self._format_setting()
+            if word not in FORMATS:
+                raise ConfigError(f"AJ_OUTPUT={word!r} is no format", hint=f"one of {', '.join(FORMATS)}")
+            word = word if word in known else "table"
+        self.screen.format = self._streaming(Format(word))
+
+    def _format_setting(self) -> str:
+        if self.command is None or self.command.name in WITHOUT_SETTINGS:
+            return "table"
+        return self.config.output
+
+    def _streaming(self, chosen: Format) -> Format:
+        """A stream of records has no single document: there `json` is `jsonl`."""
+        streams = self.command is not None and self.command.streams
+        return Format.JSONL if streams and chosen is Format.JSON else chosen
+
+    def tell(self, error: AjError) -> None:
+        """Say an error in the form that was asked for."""
+        try:
+            self.screen.error(error, here=self._here())
+        except BrokenPipeError:
+            pass  # nobody reads stdout any more; stderr has the error, and the exit code tells it too
+
+    def _here(self) -> Path | None:
+        try:
+            return self.directory
+        except AjError:
+            return None  # the error may be about that very folder
+
+    def _taste(self) -> Taste:
+        try:
+            config = self.config
+        except (ConfigError, UserError):
+            return Taste()  # a broken file of settings must not hide the error about itself
+        try:
+            zone = times.zone(config.timezone)
+        except ValueError as error:
+            self.screen.warn(f"timezone: {error}; the system's is used", code="bad-timezone")
+            zone = None
+        return Taste(zone, config.color)

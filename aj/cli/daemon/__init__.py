@@ -1,0 +1,1 @@
+"""aj daemon: the process that submits and runs."""

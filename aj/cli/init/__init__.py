@@ -1,0 +1,1 @@
+"""aj init: new projects."""

@@ -1,0 +1,1 @@
+"""aj job: jobs of this machine."""

@@ -1,0 +1,106 @@
+"""aj list: the history of submissions, newest first, from the journal alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from aj.base import clock
+from aj.base.errors import AjError, UserError
+from aj.cli.context import Context
+from aj.cli.declare import Option, duration, filled, whole
+from aj.model.record import Record, RecordState
+from aj.model.state import JobState
+from aj.store import jobs, journal
+from aj.view import journal as view
+from aj.view.document import Item
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which submissions. All filters look at the whole journal; the limit comes last."""
+
+    limit: Annotated[int, Option("-n --limit", "how many at most; 0 for all (20)", "N", whole())] = 20
+    template: Annotated[str | None, Option("-t --template", "of this template", "NAME", filled, values="template")] = (
+        None
+    )
+    status: Annotated[
+        tuple[str, ...],
+        Option("-s --status", "in this state", "STATE", filled, repeats=True, values="record-state"),
+    ] = ()
+    service: Annotated[str | None, Option("--service", "sent to this service", "NAME", filled, values="service")] = None
+    since_s: Annotated[float | None, Option("--since", "not older than this", "DURATION", duration)] = None
+    agent: Annotated[str | None, Option("--agent", "made by this coding agent", "NAME", filled)] = None
+    session: Annotated[str | None, Option("--session", "made in this agent session", "ID", filled)] = None
+    all_projects: Annotated[bool, Option("--all-projects", "of every project")] = False
+
+
+KNOWN = tuple(dict.fromkeys([*(state.value for state in RecordState), *(state.value for state in JobState)]))
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Print the list. Raises UserError on a word that is no state."""
+    for word in opts.status:
+        if word not in KNOWN:
+            raise UserError(f"`{word}` is no state", hint=f"one of {', '.join(KNOWN)}", code="unknown-state")
+    found: list[Item] = []
+    truncated = False
+    for item in _items(opts, ctx):
+        if opts.limit and len(found) == opts.limit:
+            truncated = True
+            break
+        found.append(item)
+    ctx.screen.show(view.records(found, truncated=truncated, scope=None if opts.all_projects else ctx.key))
+    return 0
+
+
+def _items(opts: Options, ctx: Context) -> Iterator[Item]:
+    """Yield what passes all filters, newest first."""
+    oldest = None if opts.since_s is None else ctx.clock.now() - opts.since_s
+    for record in _records(opts, ctx):
+        if oldest is not None and _moment(record) < oldest:
+            continue
+        if not _is_wanted(opts, record):
+            continue
+        state = _job_state(ctx, record)
+        if not opts.status or record.state.value in opts.status or state in opts.status:
+            yield view.item(record, state)
+
+
+def _records(opts: Options, ctx: Context) -> Iterable[Record]:
+    def damaged(where: str) -> None:
+        ctx.screen.warn(f"{where} is no record and is passed over", code="damaged-record")
+
+    if not opts.all_projects:
+        return journal.newest(ctx.layout, ctx.key, damaged)
+    every = [record for key in journal.keys(ctx.layout) for record in journal.read(ctx.layout, key, damaged)]
+    return sorted(every, key=lambda record: record.ts, reverse=True)
+
+
+def _is_wanted(opts: Options, record: Record) -> bool:
+    pairs = (
+        (opts.template, record.template),
+        (opts.service, record.service),
+        (opts.agent, record.agent),
+        (opts.session, record.session),
+    )
+    return all(wanted is None or wanted == given for wanted, given in pairs)
+
+
+def _moment(record: Record) -> float:
+    try:
+        return clock.from_rfc3339(record.ts)
+    except ValueError:
+        return 0.0  # a record without a readable time is older than any limit
+
+
+def _job_state(ctx: Context, record: Record) -> str | None:
+    """Return where the job stands when it is one of this machine's own."""
+    if not jobs.exists(ctx.layout, record.id):
+        return None
+    try:
+        return jobs.read(ctx.layout, record.id).state.value
+    except AjError as error:
+        ctx.screen.warn(error.message, code=error.code)
+        return None

@@ -1,0 +1,1 @@
+"""aj queue: tickets of submissions."""

@@ -1,0 +1,1 @@
+"""aj template: templates of a project."""

@@ -1,0 +1,60 @@
+"""aj template show: a template with everything it inherits, and where each value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from aj.base.errors import AjError, OptionError
+from aj.cli.context import Context
+from aj.cli.declare import Option, Word
+from aj.model.json import Json
+from aj.template import load, origin, tree
+from aj.template.load import Resolved
+from aj.view import template as view
+from aj.view.document import Document
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which template, and how much of it."""
+
+    name: Annotated[str, Word("NAME", "the template", values="template")]
+    origin: Annotated[bool, Option("--origin", "each value with the file and line that set it")] = False
+    why: Annotated[str | None, Option("--why", "one value, such as `target.name` or `jobs[0].sku`", "PATH")] = None
+    raw: Annotated[bool, Option("--raw", "the file's own text")] = False
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Print the template. Raises NotFound with the nearest name or path, TemplateError when it cannot be merged."""
+    if sum((opts.origin, opts.why is not None, opts.raw)) > 1:
+        raise OptionError("`--origin`, `--why` and `--raw` are three different views", hint="give one of them")
+    library = load.Library(ctx.need_project())
+    if opts.raw:
+        ctx.screen.show(_raw(library, opts.name))
+        return 0
+    found = library.resolve(opts.name)
+    ctx.tell_issues(found.warnings)
+    ctx.screen.show(_view(opts, found, ctx))
+    return 0
+
+
+def _view(opts: Options, found: Resolved, ctx: Context) -> Document:
+    if not opts.origin and opts.why is None:
+        return view.resolved(found, ctx.directory)
+    origins = found.origins if opts.why is None else origin.at(found.origins, opts.why)
+    return view.origins(found, origins, _values(found), ctx.directory)
+
+
+def _values(found: Resolved) -> Mapping[str, Json]:
+    return {path: tree.plain(leaf) for path, leaf in tree.leaves(found.tree)}
+
+
+def _raw(library: load.Library, name: str) -> Document:
+    link = library.find(name)
+    try:
+        text = link.path.read_bytes().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise AjError(f"cannot read {link.path}: {error.strerror}", code="cannot-read") from error
+    return view.raw(link.name, link.path, text)
