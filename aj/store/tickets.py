@@ -63,6 +63,17 @@ class _Damaged(Exception):
 
 
 @dataclass(frozen=True)
+class Damage:
+    """A ticket's file that cannot be read, where it stands now, and why."""
+
+    path: Path
+    why: str
+
+    def __str__(self) -> str:
+        return f"damaged ticket {self.path}: {self.why}"
+
+
+@dataclass(frozen=True)
 class Scan:
     """What a look at a queue's folder finds: tickets, oldest first, without their requests."""
 
@@ -117,10 +128,30 @@ def scan(layout: Layout, key: str) -> Scan:
     What was in work when its owner died is shown as the next owner will find it.
     """
     tickets, damaged = _read_folder(layout, key)
-    warnings = [*_set_aside_earlier(layout.tickets(key)), *(_told(path, why) for path, why in damaged)]
+    warnings = [*_set_aside_earlier(layout.tickets(key)), *(Damage(path, str(why)) for path, why in damaged)]
     if lock.living_holder(layout.ownership(key)) is None:
         tickets = as_left_behind(layout, key, tickets)
-    return Scan(tuple(replace(ticket, request=None) for ticket in tickets), tuple(warnings))
+    return Scan(tuple(replace(ticket, request=None) for ticket in tickets), tuple(map(str, warnings)))
+
+
+def stamp(layout: Layout, key: str) -> int:
+    """Return a number that changes with every change of a queue's folder; 0 when there is none."""
+    try:
+        return layout.tickets(key).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def count_queued(layout: Layout, key: str) -> int:
+    """Count the tickets that wait in a queue that nobody here owns, without reading them as tickets."""
+    return sum(_is_queued(path) for path in _ticket_files(layout.tickets(key)))
+
+
+def _is_queued(path: Path) -> bool:
+    try:
+        return b'"state":"queued"' in path.read_bytes()
+    except OSError:
+        return False
 
 
 def as_left_behind(layout: Layout, key: str, tickets: Sequence[Ticket]) -> list[Ticket]:
@@ -191,13 +222,14 @@ class Tickets:
         self._over: dict[str, None] = {}  # final and known, in the order of their end
         self._sequence = 0
 
-    def restore(self, *, now: str) -> list[str]:
-        """Read the folder once, settle what a dead owner left in work, and return warnings.
+    def restore(self, *, now: str) -> list[Damage]:
+        """Read the folder once, settle what a dead owner left in work, and return the damaged files.
 
-        Damaged files are set aside. Raises AjError when the folder cannot be read or written.
+        Those are set aside. Raises AjError when the folder cannot be written.
         """
+        damage = _set_aside_earlier(self._layout.tickets(self._key))
         found, damaged = _read_folder(self._layout, self._key)
-        warnings = [_told(atomic.set_aside(path) if why.is_content else path, why) for path, why in damaged]
+        damage += [Damage(atomic.set_aside(path) if why.is_content else path, str(why)) for path, why in damaged]
         atomic.sweep(self._layout.tickets(self._key))
         for before, after in zip(found, as_left_behind(self._layout, self._key, found)):
             if after is not before:
@@ -206,7 +238,7 @@ class Tickets:
             self._remember(after)
         self._link_retries()
         self._order_the_ends()
-        return warnings
+        return damage
 
     def _link_retries(self) -> None:
         """A retry is written before the ticket that it repeats is marked: mend a mark that a crash prevented."""
@@ -396,18 +428,9 @@ def _read_file(path: Path) -> Ticket:
     return ticket
 
 
-def _told(path: Path, why: _Damaged) -> str:
-    return f"damaged ticket {path}: {why}"
-
-
-def _set_aside_earlier(folder: Path) -> list[str]:
-    return [f"damaged ticket {path}: set aside earlier; look at it, then remove it" for path in aside(folder)]
-
-
-def aside(folder: Path) -> list[Path]:
-    """Return the damaged files that stand beside the tickets of a queue."""
+def _set_aside_earlier(folder: Path) -> list[Damage]:
     try:
         names = sorted(entry.name for entry in os.scandir(folder) if ".damaged-" in entry.name)
     except FileNotFoundError:
         return []
-    return [folder / name for name in names]
+    return [Damage(folder / name, "set aside earlier; look at it, then remove it") for name in names]
