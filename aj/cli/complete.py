@@ -145,9 +145,9 @@ def _services(_: Settings) -> list[Candidate]:
 
 
 def _setting_keys(_: Settings) -> list[Candidate]:
-    from aj.store import config
+    from aj.store import keys
 
-    return [(key, "") for key in config.KEYS]
+    return [(name, key.says) for name, key in keys.KEYS.items()]
 
 
 def _pages(_: Settings) -> list[Candidate]:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from aj.client.client import Client
     from aj.store.config import Config
-
     from aj.template.issue import Issue
 
 # These work while `aj.toml` is broken: they are how one finds out, or have nothing to do with it.
@@ -74,7 +73,7 @@ class Context:
         """The settings of project and user. Raises ConfigError with the place."""
         from aj.store import config  # reads TOML: only for who asks
 
-        return config.read(self.layout, self.project)
+        return config.read(self.layout, self.project, self.settings)
 
     @functools.cached_property
     def client(self) -> Client:
@@ -85,7 +84,7 @@ class Context:
 
     def default_template(self) -> str | None:
         """Return the template that is taken without `-t`."""
-        return self.settings.get("AJ_TEMPLATE_NAME") or self.config.template
+        return self.config.template
 
     def tell_issues(self, issues: Iterable[Issue]) -> None:
         """Say findings about a template as warnings; remarks only to a verbose caller."""

@@ -32,6 +32,15 @@ KINDS: Mapping[str, str] = {
     "journal.list": "aj.view.journal",
     "queue.list": "aj.view.queue",
     "queue.entry": "aj.view.queue",
+    "job.list": "aj.view.job",
+    "status": "aj.view.job",
+    "job.why": "aj.view.job",
+    "template.list": "aj.view.template",
+    "template": "aj.view.template",
+    "template.validation": "aj.view.template",
+    "template.diff": "aj.view.template",
+    "config": "aj.view.config",
+    "config.path": "aj.view.config",
 }
 
 
@@ -71,6 +80,12 @@ def listing(item: Schema, **extra: Schema) -> Schema:
 def single(item: Schema) -> Schema:
     """The document of one thing."""
     return record(item=item)
+
+
+def result(item: Schema, **extra: Schema) -> Schema:
+    """The document of an action."""
+    status = one_of("ok", "noop", "failed", "unknown")
+    return record(action=TEXT, status=status, **extra, items=many(item))
 
 
 def of(kind: object) -> Schema:

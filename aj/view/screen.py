@@ -256,7 +256,7 @@ class Screen:
         """Tell whether a table on stdout may have colour."""
         if self.no_color or color == "never" or self.settings.get("TERM") == "dumb":
             return False
-        if self.settings.get("FORCE_COLOR") or self.settings.get("CLICOLOR_FORCE"):
+        if color == "always" or self.settings.get("FORCE_COLOR") or self.settings.get("CLICOLOR_FORCE"):
             return True
         return terminal and not self.settings.get("NO_COLOR")
 

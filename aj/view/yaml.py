@@ -24,15 +24,23 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
-    if "\n" in value and value.isprintable() is False and _is_block(value):
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|")
-    style = "'" if _NUMBER_OF_1_2.match(value) else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=_style(value))
+
+
+def _style(value: str) -> str | None:
+    """Return how a text must be written: plain where that can mean nothing else."""
+    if not value.isprintable():
+        return "|" if _is_block(value) else '"'  # only between double quotes every character survives
+    return "'" if _NUMBER_OF_1_2.match(value) else None
 
 
 def _is_block(value: str) -> bool:
     lines = value.split("\n")
-    return all(line == line.rstrip() and line.isprintable() for line in lines) and not value.startswith((" ", "\n"))
+    return (
+        len(lines) > 1
+        and all(line == line.rstrip() and line.isprintable() for line in lines)
+        and not value.startswith((" ", "\n"))
+    )
 
 
 _Dumper.add_representer(str, _text)

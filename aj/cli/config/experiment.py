@@ -1,0 +1,25 @@
+"""aj config experiment: show or set the experiment of submissions of this project."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from aj.cli.config import get, set
+from aj.cli.context import Context
+from aj.cli.declare import Option, Word
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to write; without it the value is shown."""
+
+    value: Annotated[str | None, Word("NAME", "the new value")] = None
+    user: Annotated[bool, Option("--user", "for this user, in every project")] = False
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Show or write the setting. Raises OptionError on a wrong value, before anything is written."""
+    if opts.value is None:
+        return get.run(get.Options("experiment"), ctx)
+    return set.write(ctx, "experiment", opts.value, user=opts.user)

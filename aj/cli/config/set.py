@@ -1,0 +1,35 @@
+"""aj config set: write one setting of this project or of the user; all else in the file stays as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from aj.cli.context import Context
+from aj.cli.declare import Option, Word, filled
+from aj.store import config
+from aj.view import config as view
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to write, and where."""
+
+    key: Annotated[str, Word("KEY", "the setting", filled, values="setting")]
+    value: Annotated[str, Word("VALUE", "its value; lists with commas")]
+    user: Annotated[bool, Option("--user", "for this user, in every project")] = False
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Write the setting. Raises OptionError on an unknown key or a wrong value, before anything is written."""
+    return write(ctx, opts.key, opts.value, user=opts.user)
+
+
+def write(ctx: Context, key: str, value: str, *, user: bool) -> int:
+    """Write one setting and print it as it now stands there."""
+    project = None if user else ctx.need_project()
+    setting, note = config.set_value(ctx.layout, project, key, value)
+    if note:
+        ctx.screen.note(note)
+    ctx.screen.show(view.one(setting, ctx.directory))
+    return 0

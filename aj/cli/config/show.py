@@ -1,0 +1,32 @@
+"""aj config show: all settings and where each comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aj.cli.context import Context
+from aj.store import config
+from aj.view import config as view
+
+
+@dataclass(frozen=True)
+class Options:
+    """Nothing to say."""
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Print the table. Raises ConfigError on the first setting that is wrong."""
+    for error in ctx.config.unknown():
+        place = error.place
+        hint = f"; {error.hint}" if error.hint else ""
+        ctx.warn(
+            f"{error.message}{hint}",
+            code="unknown-setting",
+            file=place.file if place else None,
+            line=place.line if place else None,
+        )
+    found = ctx.config.all()
+    for setting in found:
+        config.checked(setting)
+    ctx.screen.show(view.settings(found, ctx.directory))
+    return 0

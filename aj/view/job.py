@@ -1,0 +1,277 @@
+"""Jobs of this machine as rows, as records, and as the lines of `wait`.
+
+The record of a job has the published spelling of its keys (`completedAt`), which other tools know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aj.base import clock, text, units
+from aj.model.state import JobState
+from aj.model.workload import Event, Retry, Workload
+from aj.view import schema
+from aj.view.document import Column, Document, Form, Item, listing, single
+from aj.view.schema import Schema
+from aj.wire.messages import JobAnswer
+
+COLUMNS = (
+    Column("id", form=Form.ID),
+    Column("state", form=Form.STATE),
+    Column("service"),
+    Column("name", form=Form.ID),
+    Column("age", "submittedAt", Form.AGE),
+    Column("duration", "duration_s", Form.SECONDS),
+    Column("exit", "exitCode", Form.NUMBER),
+    Column("command", flexible=True),
+)
+FIELDS = (
+    Column("id", "workload.id", Form.ID),
+    Column("state", "workload.state", Form.STATE),
+    Column("name", "workload.name", Form.ID),
+    Column("service", "workload.service"),
+    Column("template", "workload.template"),
+    Column("command", "workload.command"),
+    Column("nodes", "workload.nodes", Form.NUMBER),
+    Column("processes", "workload.processesPerNode", Form.NUMBER),
+    Column("waits for", "workload.waitingFor"),
+    Column("jobs ahead", "jobsAhead", Form.NUMBER),
+    Column("retry", "retry_text"),
+    Column("message", "workload.message"),
+    Column("exit code", "workload.exitCode", Form.NUMBER),
+    Column("reason", "workload.reason"),
+    Column("submitted", "workload.submittedAt", Form.TIME),
+    Column("started", "workload.startedAt", Form.TIME),
+    Column("completed", "workload.completedAt", Form.TIME),
+    Column("duration", "workload.duration_s", Form.SECONDS),
+    Column("terminating since", "workload.terminatingSince", Form.TIME),
+    Column("cleanup pending", "workload.cleanupError"),
+    Column("data error", "workload.dataError"),
+    Column("files", "workload.workdir"),
+    Column("logs"),
+    Column("notes", "workload.notes"),
+)
+
+
+def record(job: Workload, now: float) -> Item:
+    """Return a job as JSON values, under its published keys. `now` is seconds since the epoch."""
+    return {
+        "id": job.id,
+        "state": job.state.value,
+        "name": job.name,
+        "service": job.service,
+        "template": job.template,
+        "project": job.project,
+        "ticket": job.ticket,
+        "command": job.command,
+        "image": job.image,
+        "nodes": job.nodes,
+        "processesPerNode": job.processes_per_node,
+        "needs": {"cpus": job.needs.cpus, "memory_bytes": job.needs.memory_bytes, "gpus": job.needs.gpus},
+        "codeDigest": job.code.digest if job.code else None,
+        "createdAt": job.created_at,
+        "submittedAt": job.submitted_at,
+        "startedAt": job.started_at,
+        "completedAt": job.completed_at,
+        "cleanedAt": job.cleaned_at,
+        "duration_s": duration_s(job, now),
+        "exitCode": job.exit_code,
+        "oomKilled": job.oom_killed,
+        "reason": job.reason,
+        "message": job.message,
+        "waitingFor": job.waiting_for,
+        "cleanupError": job.cleanup_error,
+        "dataError": job.data_error,
+        "attempt": job.attempt,
+        "setupAttempt": job.setup_attempt,
+        "recoveries": job.recoveries,
+        "submissionRevision": job.submission_revision,
+        "claimDeadlineAt": clock.rfc3339(job.deadline_at) if job.deadline_at is not None else None,
+        "terminatingSince": job.terminating_since,
+        "workdir": job.workdir,
+        "notes": job.notes,
+        "agent": job.agent,
+        "session": job.session,
+        "sessionLabel": job.session_title,
+    }
+
+
+def duration_s(job: Workload, now: float) -> float | None:
+    """Return how long the processes have run or did run, in seconds; None before they started."""
+    if job.started_at is None:
+        return None
+    end = clock.from_rfc3339(job.completed_at) if job.completed_at else now
+    return round(max(0.0, end - clock.from_rfc3339(job.started_at)), 3)
+
+
+def jobs(found: Sequence[Workload], now: float, *, truncated: bool = False, scope: str | None = None) -> Document:
+    """Make the list of jobs, newest first."""
+    return listing(
+        "job.list",
+        [record(job, now) for job in found],
+        COLUMNS,
+        noun="jobs",
+        ids="id",
+        truncated=truncated,
+        extra={"scope": scope},
+        footer=["there are more: `-n 0` shows all"] if truncated else [],
+    )
+
+
+def status(answer: JobAnswer, now: float, *, verbose: bool) -> Document:
+    """Make the document of one job: record, events, and what it waits for; a verbose text lists all events."""
+    item = status_item(answer, now)
+    shown = answer.events if verbose else answer.events[-5:]
+    footer = [event_line(event) for event in shown]
+    return single("status", {**item}, FIELDS, footer=footer)
+
+
+def status_item(answer: JobAnswer, now: float) -> Item:
+    """Return the status of one job as JSON values."""
+    job = answer.workload
+    return {
+        "workload": record(job, now),
+        "events": tuple(event_item(job.id, event) for event in answer.events),
+        "eventsTotal": answer.events_total,
+        "jobsAhead": answer.jobs_ahead,
+        "retry": _retry(job.retry),
+        "retry_text": _retry_text(job.retry, now),
+        "logs": answer.logs,
+    }
+
+
+def event_item(job_id: str, event: Event) -> Item:
+    """Return one change of state as JSON values."""
+    return {
+        "id": event.number,
+        "workloadId": job_id,
+        "state": event.state.value,
+        "createdAt": event.at,
+        "message": event.message,
+        "metadata": event.metadata,
+    }
+
+
+def event_line(event: Event) -> str:
+    """Write one change of state as a line: time, state, message."""
+    return f"{event.at}  {event.state.value}" + (f"  {event.message}" if event.message else "")
+
+
+def _retry(retry: Retry | None) -> Item | None:
+    if retry is None:
+        return None
+    return {
+        "attempt": retry.attempt,
+        "earliestAt": clock.rfc3339(retry.earliest_at),
+        "latestAt": clock.rfc3339(retry.latest_at),
+        "diagnosis": retry.cause,
+        "message": retry.message,
+    }
+
+
+def _retry_text(retry: Retry | None, now: float) -> str | None:
+    if retry is None:
+        return None
+    due = units.duration(retry.earliest_at - now) if retry.earliest_at > now else "now"
+    return f"attempt {retry.attempt} in {due} ({retry.cause}: {retry.message})"
+
+
+def why(answer: JobAnswer) -> Document:
+    """Make the list of what keeps a job from running, the first obstacle first."""
+    items = [{"place": at, "reason": reason} for at, reason in enumerate(_obstacles(answer), start=1)]
+    body: Item = {"id": answer.workload.id, "state": answer.workload.state.value, "items": tuple(items)}
+    return Document("job.why", body, rows=items, columns=(Column("place", form=Form.NUMBER), Column("reason")))
+
+
+def _obstacles(answer: JobAnswer) -> list[str]:
+    job = answer.workload
+    if job.state.is_final:
+        return [f"it has ended: {job.state}" + (f", {job.message}" if job.message else "")]
+    if job.state is JobState.RUNNING:
+        return ["nothing: it runs"]
+    found = [job.waiting_for] if job.waiting_for else []
+    if job.retry:
+        found.append(f"attempt {job.retry.attempt} was not possible: {job.retry.message}")
+    if answer.jobs_ahead:
+        found.append(f"{text.plural(answer.jobs_ahead, 'job')} submitted before it wait too")
+    if job.state.is_setup:
+        found.append(f"it is being set up: {job.state}")
+    if job.terminating_since:
+        found.append("its end was asked for")
+    return found or ["it is next in line"]
+
+
+def state_line(job: Workload) -> str:
+    """Write where a job stands as one line of `wait`."""
+    extra = job.message or job.waiting_for or (f"exit code {job.exit_code}" if job.exit_code is not None else None)
+    return f"{job.id}  {job.state.value}" + (f"  {extra}" if extra else "")
+
+
+def state_item(job: Workload, at: str) -> Item:
+    """Return a change of state as one record of a stream."""
+    return {
+        "type": "state",
+        "id": job.id,
+        "state": job.state.value,
+        "at": at,
+        "message": job.message,
+        "waitingFor": job.waiting_for,
+        "exitCode": job.exit_code,
+    }
+
+
+def result_item(job: Workload, at: str) -> Item:
+    """Return the end of a job as one record of a stream."""
+    return {**state_item(job, at), "type": "result", "reason": job.reason, "workdir": job.workdir}
+
+
+def schemas() -> Mapping[str, Schema]:
+    """Return the schemas of the documents of this room."""
+    maybe_text, maybe_whole, maybe_number = (schema.maybe(kind) for kind in (schema.TEXT, schema.WHOLE, schema.NUMBER))
+    texts = ("id", "name", "service", "template", "ticket", "command", "createdAt", "submittedAt")
+    open_texts = ("project", "image", "codeDigest", "startedAt", "completedAt", "cleanedAt", "reason", "message")
+    more_texts = ("waitingFor", "cleanupError", "dataError", "claimDeadlineAt", "terminatingSince", "workdir")
+    who = ("agent", "session", "sessionLabel")
+    wholes = ("nodes", "processesPerNode", "attempt", "setupAttempt", "recoveries", "submissionRevision")
+    state = schema.of(JobState)
+    job = schema.record(
+        **dict.fromkeys(texts, schema.TEXT),
+        **dict.fromkeys((*open_texts, *more_texts, *who), maybe_text),
+        **dict.fromkeys(wholes, schema.WHOLE),
+        state=state,
+        needs=schema.record(cpus=maybe_number, memory_bytes=maybe_whole, gpus=schema.WHOLE),
+        duration_s=maybe_number,
+        exitCode=maybe_whole,
+        oomKilled=schema.YES_NO,
+        notes=schema.NAMES,
+    )
+    event = schema.record(
+        id=schema.WHOLE,
+        workloadId=schema.TEXT,
+        state=state,
+        createdAt=schema.TEXT,
+        message=maybe_text,
+        metadata=schema.table(schema.ANY),
+    )
+    retry = schema.record(
+        attempt=schema.WHOLE,
+        earliestAt=schema.TEXT,
+        latestAt=schema.TEXT,
+        diagnosis=schema.TEXT,
+        message=schema.TEXT,
+    )
+    one = schema.record(
+        workload=job,
+        events=schema.many(event),
+        eventsTotal=schema.WHOLE,
+        jobsAhead=maybe_whole,
+        retry=schema.maybe(retry),
+        retry_text=maybe_text,
+        logs=maybe_text,
+    )
+    obstacle = schema.record(place=schema.WHOLE, reason=schema.TEXT)
+    return {
+        "job.list": schema.listing(job, scope=maybe_text),
+        "status": schema.single(one),
+        "job.why": schema.record(id=schema.TEXT, state=state, items=schema.many(obstacle)),
+    }
