@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from aj.model.job import JobSpec
+from aj.model.json import Json
 from aj.model.ticket import Mode, Ticket
 from aj.model.workload import Event, Workload
 
@@ -152,3 +153,29 @@ class Done:
     status: str = "ok"
     detail: str | None = None
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Health:
+    """How the daemon itself is. Ages in seconds; None when there is nothing of that kind."""
+
+    threads: int
+    requests: int
+    oldest_request_s: float | None
+    oldest_queued_s: float | None
+    longest_running_s: float | None
+    busy: Busy
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One event as it is told to listeners. Numbers grow within one daemon's life.
+
+    `dropped` counts events that this listener was too slow for and that came before this one.
+    """
+
+    number: int
+    topic: str
+    project: str | None
+    payload: Mapping[str, Json] = field(default_factory=dict)
+    dropped: int = 0

@@ -1,0 +1,100 @@
+"""The caller's side in one object: `Client().jobs.list()`, `client.queue.wait(ticket)`, and so on.
+
+Nothing is connected until something is asked, and the daemon is started when it is absent. Nothing is
+printed: what a user may want to know meanwhile is told to the `Telling` that was given.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from aj.base import paths
+from aj.base import settings as environment
+from aj.base.paths import Project
+from aj.base.settings import Settings
+from aj.client.launch import Telling
+from aj.client.line import Line
+
+if TYPE_CHECKING:
+    from aj.client.daemon import Daemon
+    from aj.client.events import Events
+    from aj.client.jobs import Jobs
+    from aj.client.logs import Logs
+    from aj.client.queue import Queue
+    from aj.client.submissions import Submissions
+
+
+class Client:
+    """Asks the daemon of this user. Not for several threads at once: each makes its own.
+
+    Without settings, the environment and the project of the working directory are taken.
+    """
+
+    def __init__(
+        self, settings: Settings | None = None, project: Project | None = None, *, telling: Telling | None = None
+    ) -> None:
+        if settings is None:
+            settings = environment.read()
+            project = project or paths.find_project(settings, paths.working_directory(settings))
+        self._line = Line(settings, project, telling or Telling())
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up. The daemon goes on."""
+        self._line.forget()
+
+    @property
+    def project(self) -> Project | None:
+        """The project that is asked about."""
+        return self._line.project
+
+    @functools.cached_property
+    def submissions(self) -> Submissions:
+        """Submissions: promise one, follow it."""
+        from aj.client.submissions import Submissions
+
+        return Submissions(self._line)
+
+    @functools.cached_property
+    def queue(self) -> Queue:
+        """Tickets: list, show, wait, cancel, retry, reconcile, resume."""
+        from aj.client.queue import Queue
+
+        return Queue(self._line)
+
+    @functools.cached_property
+    def jobs(self) -> Jobs:
+        """Jobs: list, show, wait, terminate, resubmit, exec, delete, find."""
+        from aj.client.jobs import Jobs
+
+        return Jobs(self._line)
+
+    @functools.cached_property
+    def logs(self) -> Logs:
+        """What jobs of this machine wrote."""
+        from aj.client.logs import Logs
+
+        return Logs(self._line)
+
+    @functools.cached_property
+    def events(self) -> Events:
+        """Everything that changes, as it changes."""
+        from aj.client.events import Events
+
+        return Events(self._line)
+
+    @functools.cached_property
+    def daemon(self) -> Daemon:
+        """The daemon itself: status, start, stop, restart."""
+        from aj.client.daemon import Daemon
+
+        return Daemon(self._line)

@@ -1,0 +1,182 @@
+"""The daemon as a noun: how it is, start it, stop it, start it anew with this environment.
+
+Works with daemons of every version, and with one that hangs. Only a process whose start time matches
+is ever signalled.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from aj.base import proc
+from aj.base.clock import SYSTEM
+from aj.base.errors import AjError, DaemonError, TimedOut
+from aj.base.paths import Project
+from aj.base.proc import Identity
+from aj.client import launch, presence
+from aj.client.line import AnswerLost, Line
+from aj.client.presence import Presence, Sight
+from aj.store.runtime import Place
+from aj.wire import paths, version
+from aj.wire.messages import Done, Hello
+
+GRACE_S = 5.0  # from TERM to KILL
+LEAVING_S = 10.0  # how long one that is on its way out may take
+TELL_S = 10.0  # how often a longer wait is told
+
+
+@dataclass(frozen=True)
+class Status:
+    """How the daemon is. `drift` names variables with which it was started otherwise than this caller."""
+
+    presence: Presence
+    socket: Path
+    log: Path
+    hello: Hello | None = None
+    pid: int | None = None
+    why: str = ""
+    drift: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """What a stop did: `status` is `ok`, or `noop` when none ran; `swept` when left-over files were removed."""
+
+    status: str
+    pid: int | None = None
+    swept: bool = False
+    killed: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Started:
+    """A daemon that runs now. `status` is `noop` when it ran before."""
+
+    status: str
+    hello: Hello
+    warnings: tuple[str, ...] = ()
+
+
+class Daemon:
+    """What a caller can do with the daemon itself."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def status(self) -> Status:
+        """Look how the daemon is; starts nothing. Raises DaemonError when the runtime folder is not private."""
+        place = self._line.place
+        sight = presence.look(place)
+        hello = sight.hello
+        return Status(
+            sight.presence,
+            place.socket,
+            place.layout.daemon_log,
+            hello,
+            sight.who.pid if sight.who else None,
+            sight.why,
+            version.drift(self._line.settings, hello) if hello else (),
+        )
+
+    def start(self) -> Started:
+        """Start the daemon unless it runs. Raises DaemonError."""
+        before = presence.look(self._line.place).hello
+        self._line.forget()
+        hello = self._line.hello()
+        runs = before is not None and before.instance == hello.instance
+        return Started("noop" if runs else "ok", hello)
+
+    def stop(self, *, force: bool = False, timeout_s: float | None = None) -> Stopped:
+        """End the daemon and return when the process is gone; without `force` after its running submission.
+
+        Raises DaemonError when a stranger has the socket, TimedOut when it still runs at the end of the time.
+        """
+        place = self._line.place
+        sight = presence.look(place)
+        self._line.forget()
+        if sight.presence is Presence.FOREIGN:
+            raise presence.foreign(place, sight)
+        who = sight.who or _unreachable(place)
+        if who is None:
+            return Stopped("noop", swept=self._sweep(place))
+        killed = self._end(place, sight, who, force=force, timeout_s=timeout_s)
+        self._sweep(place)
+        lost = ("a submission that was running has an unknown outcome now: `aj queue list -s failed` shows it",)
+        return Stopped("ok", who.pid, killed=killed, warnings=lost if killed else ())
+
+    def restart(self, *, force: bool = False, timeout_s: float | None = None) -> Started:
+        """Stop the daemon and start it with this environment; what waited in its queues goes on. Raises as both."""
+        before = presence.look(self._line.place).hello
+        stopped = self.stop(force=force, timeout_s=timeout_s)
+        hello = self._line.hello()
+        return Started("ok", hello, (*stopped.warnings, *self._resume(before)))
+
+    def _end(self, place: Place, sight: Sight, who: Identity, *, force: bool, timeout_s: float | None) -> bool:
+        """End a living daemon; whether it had to be killed. Raises TimedOut."""
+        if sight.presence is Presence.HUNG:
+            self._line.telling.waiting(f"process {who.pid} does not answer: it is ended")
+            return _kill(who)
+        if force:
+            launch.ask_to_retire(place, force=True)
+            return _kill(who)
+        if not launch.ask_to_retire(place, force=False):
+            proc.send(who, signal.SIGTERM)
+        self._wait(who, timeout_s)
+        return False
+
+    def _wait(self, who: Identity, timeout_s: float | None) -> None:
+        begun = SYSTEM.monotonic()
+        while True:
+            left_s = TELL_S if timeout_s is None else begun + timeout_s - SYSTEM.monotonic()
+            if proc.wait_gone(who, max(0.0, min(TELL_S, left_s))):
+                return
+            if timeout_s is not None and SYSTEM.monotonic() - begun >= timeout_s:
+                raise TimedOut(
+                    f"the daemon (process {who.pid}) still runs after {timeout_s:g} s; it takes no new work and"
+                    " leaves when its submission is done",
+                    hint="`aj daemon stop --force`",
+                    details={"pid": who.pid},
+                )
+            self._line.telling.waiting(f"process {who.pid} finishes the running submission")
+
+    def _sweep(self, place: Place) -> bool:
+        """Remove what a killed daemon left; whether there was anything."""
+        if not place.folder.exists():
+            return False
+        with launch.starting(place, self._line.telling):
+            return launch.sweep(place)
+
+    def _resume(self, before: Hello | None) -> list[str]:
+        """Open the projects in which tickets waited; return what did not work."""
+        warnings = []
+        for queue in before.projects if before is not None else ():
+            if not queue.queued or queue.path is None:
+                continue
+            line = Line(self._line.settings, Project(Path(queue.path)))
+            try:
+                line.change(Done, paths.QUEUE_RESUME)
+            except (AjError, AnswerLost) as error:
+                warnings.append(f"{queue.path}: {error}")
+            finally:
+                line.forget()
+        return warnings
+
+
+def _unreachable(place: Place) -> Identity | None:
+    """Return a daemon that lives although nobody answers: one that is leaving, or that lost its socket."""
+    said = place.read()
+    return said.who if said is not None and proc.is_alive(said.who) else None
+
+
+def _kill(who: Identity) -> bool:
+    """End a process now: TERM, and KILL after the grace; whether KILL was needed. Raises DaemonError."""
+    proc.send(who, signal.SIGTERM)
+    if proc.wait_gone(who, GRACE_S):
+        return False
+    proc.send(who, signal.SIGKILL)
+    if not proc.wait_gone(who, GRACE_S):
+        raise DaemonError(f"process {who.pid} cannot be ended", code="unkillable", details={"pid": who.pid})
+    return True

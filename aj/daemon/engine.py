@@ -1,0 +1,110 @@
+"""The engine as the daemon sees it, as one list: each route calls one of these and nothing else.
+
+The real one is `aj.engine.engine.Engine`; a test may have a small one of its own.
+Times are seconds; `last_activity` is by the monotonic clock. A wait returns what stands at the end of
+its time. Every method raises the errors of `aj.base.errors`, which cross the socket as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from aj.base.paths import Project
+from aj.model.state import JobState
+from aj.model.ticket import TicketState
+from aj.wire.messages import (
+    Busy,
+    Done,
+    ExecPlan,
+    JobAnswer,
+    JobList,
+    Notice,
+    ProjectQueue,
+    Submission,
+    TicketAnswer,
+    TicketList,
+)
+
+
+class Subscription(Protocol):
+    """One reader of the events."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no further event will come."""
+
+    def next(self, timeout_s: float) -> Notice | None:
+        """The next event, or None when the time was over without one."""
+
+    def close(self) -> None:
+        """Stop reading."""
+
+
+class Hub(Protocol):
+    """Where events come out."""
+
+    def subscribe(self, project_key: str | None, after: int | None) -> Subscription:
+        """Read from now on, or from the event after number `after` as far as it is still known."""
+
+
+class Jobs(Protocol):
+    """The jobs that the engine drives."""
+
+    def list(self, project_key: str | None, states: Sequence[JobState], limit: int) -> JobList: ...
+
+    def show(self, job_id: str) -> JobAnswer: ...
+
+    def wait(self, job_id: str, after_event: int, timeout_s: float) -> JobAnswer: ...
+
+    def terminate(self, job_id: str, grace_s: float | None) -> JobAnswer: ...
+
+    def resubmit(self, job_id: str, when_clean: bool, start_timeout_s: float | None) -> JobAnswer: ...
+
+    def exec_plan(self, job_id: str, argv: Sequence[str], rank: int) -> ExecPlan: ...
+
+    def delete(self, job_id: str) -> Done: ...
+
+
+class Engine(Protocol):
+    """Everything that the daemon may ask."""
+
+    @property
+    def jobs(self) -> Jobs: ...
+
+    @property
+    def hub(self) -> Hub: ...
+
+    def start(self) -> None: ...
+
+    def begin_drain(self) -> None: ...
+
+    def drain(self, timeout_s: float | None) -> bool: ...
+
+    def stop(self) -> None: ...
+
+    def busy(self) -> Busy: ...
+
+    def projects(self) -> Sequence[ProjectQueue]: ...
+
+    def last_activity(self) -> float: ...
+
+    def submit(self, project: Project | None, submission: Submission) -> TicketAnswer: ...
+
+    def submission(self, project: Project | None, key: str, wait_s: float) -> TicketAnswer: ...
+
+    def queue_list(
+        self, project: Project | None, all_projects: bool, states: Sequence[TicketState], limit: int
+    ) -> TicketList: ...
+
+    def queue_show(self, project: Project | None, ticket: str) -> TicketAnswer: ...
+
+    def queue_wait(self, project: Project | None, ticket: str, timeout_s: float) -> TicketAnswer: ...
+
+    def queue_cancel(self, project: Project | None, ticket: str) -> TicketAnswer: ...
+
+    def queue_retry(self, project: Project | None, ticket: str, force: bool) -> TicketAnswer: ...
+
+    def queue_reconcile(self, project: Project | None, ticket: str) -> TicketAnswer: ...
+
+    def queue_resume(self, project: Project | None) -> Done: ...

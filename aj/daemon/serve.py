@@ -1,0 +1,353 @@
+"""The started process: one daemon per user and runtime folder, from its first breath to its last.
+
+It owns the instance lock for its life; socket and `daemon.json` appear only while it holds it, and the
+socket appears last, already listening, so that whoever sees it can use it. It is started by a command
+that waits at a pipe for the word that it is ready, or for the error that it died of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingMixIn, UnixStreamServer
+
+from aj.base import paths as places
+from aj.base import proc
+from aj.base import settings as environment
+from aj.base.clock import SYSTEM, Clock
+from aj.base.errors import AjError, DaemonError, Refused
+from aj.base.paths import Folders
+from aj.base.settings import Settings
+from aj.daemon import front, router
+from aj.daemon.call import Streaming
+from aj.daemon.engine import Engine
+from aj.daemon.lifecycle import Gate, Lifecycle
+from aj.daemon.log import Log
+from aj.daemon.replay import Replays
+from aj.daemon.router import Router
+from aj.daemon.routes.admin import Admin, Self
+from aj.daemon.routes.events import Events
+from aj.daemon.stream import HungUp, Line
+from aj.net import uds
+from aj.store import lock
+from aj.store.layout import Layout
+from aj.store.runtime import DaemonFile, Place
+from aj.version import PROTOCOL_MAX, PROTOCOL_MIN, VERSION
+from aj.wire import errors, paths, version
+from aj.wire.errors import Malformed
+
+IDLE_S = 3600.0
+PREDECESSOR_S = 10.0  # how long one that is leaving may still hold the instance lock
+LAST_CHANGES_S = 30.0  # how long a change under way may hold up an orderly end
+LAST_ANSWERS_S = 1.0  # answers that are being written; who waits for news is cut off and asks the next daemon
+FORCED_ANSWERS_S = 0.2  # among them the one to the order to end
+FORCED_END_S = 4.0  # less than the 5 s after which the one who forces sends KILL
+LINGER_S = 2.0  # how long a refused sender is still listened to, so that it sees the refusal
+LINGER_BYTES = 4 * paths.MAX_BODY_BYTES
+
+MakeEngine = Callable[[Settings, Folders, Clock], Engine]
+
+
+def main(argv: list[str], make_engine: MakeEngine | None = None) -> int:
+    """Be the daemon until it is time to leave; return the exit code. `--ready-fd N` names the starter's pipe."""
+    starter = Starter(int(argv[argv.index("--ready-fd") + 1]) if "--ready-fd" in argv else None)
+    os.umask(0o077)
+    os.chdir("/")
+    try:
+        daemon = Daemon.of(environment.read(), SYSTEM, make_engine or real_engine)
+        daemon.open()
+    except AjError as error:
+        starter.tell(errors.document(error))
+        return error.exit_code
+    starter.tell({"ready": True})
+    return daemon.run()
+
+
+def real_engine(settings: Settings, folders: Folders, clock: Clock) -> Engine:
+    """Make the engine of the product."""
+    from aj.engine import engine
+
+    return engine.Engine(settings, folders, clock)
+
+
+@dataclass
+class Starter:
+    """Whoever started this process and waits for a word at the other end of a pipe."""
+
+    handle: int | None
+
+    def tell(self, value: object) -> None:
+        """Say one thing and hang up."""
+        if self.handle is None:
+            return
+        with contextlib.suppress(OSError):  # the starter may be gone: then nobody has to know
+            os.write(self.handle, json.dumps(value).encode() + b"\n")
+            os.close(self.handle)
+        self.handle = None
+
+
+class Server(ThreadingMixIn, UnixStreamServer):
+    """Accepts connections of this user, each in a thread, up to a limit."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, listener: socket.socket, answer: Router, clock: Clock, log: Log) -> None:
+        super().__init__(listener.getsockname(), Connection, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+        self.router = answer
+        self.clock = clock
+        self.log = log
+        self._places = threading.BoundedSemaphore(paths.MAX_CONNECTIONS)
+
+    def accept_until_shut(self) -> None:
+        """Accept until `shut` is called, and then what had arrived before."""
+        while True:
+            try:
+                connection, address = self.get_request()
+            except OSError:
+                return
+            if self._is_ours(connection):
+                self._take(connection, address)
+            else:
+                connection.close()
+
+    def shut(self) -> None:
+        """Let nobody connect any more."""
+        try:
+            self.socket.shutdown(socket.SHUT_RD)
+        except OSError:
+            self.socket.close()  # systems that do not know a half-closed listener
+
+    def _is_ours(self, connection: socket.socket) -> bool:
+        try:
+            user = uds.peer_uid(connection)
+        except OSError as error:
+            self.log.warning(f"a connection of nobody knows whom: {error}")
+            return False
+        if user != os.getuid():
+            self.log.warning(f"user {user} tried to connect")
+        return user == os.getuid()
+
+    def _take(self, connection: socket.socket, address: object) -> None:
+        if not self._places.acquire(blocking=False):
+            full = DaemonError(f"{paths.MAX_CONNECTIONS} connections are open", code="busy", hint="try again")
+            with contextlib.suppress(OSError):
+                connection.settimeout(0)
+                connection.sendall(front.encode(router.refusal(full), "-", closes=True))
+            connection.close()
+            return
+        self.process_request(connection, address)
+
+    def process_request_thread(
+        self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
+    ) -> None:
+        """Serve one connection, then free its place."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Log what a connection died of."""
+        import sys
+
+        error = sys.exc_info()[1]
+        self.log.error(f"a connection broke: {type(error).__name__}: {error}", error)
+
+
+class Connection(StreamRequestHandler):
+    """One connection: requests one after the other, until one of both hangs up."""
+
+    server: Server
+    timeout = paths.IDLE_CONNECTION_S
+
+    def handle(self) -> None:
+        """Serve requests until the connection ends."""
+        with contextlib.suppress(HungUp, OSError):
+            while self._serve_one():
+                pass
+
+    def _serve_one(self) -> bool:
+        """Serve one request; whether another may follow."""
+        try:
+            request = front.read(self.rfile)
+        except Malformed as error:
+            self._refuse(error)
+            return False
+        if request is None:
+            return False
+        number = router.request_id(request.headers)
+        answer = self.server.router.answer(request, Line(self._send, self.server.clock), number)
+        if isinstance(answer, Streaming):
+            self._stream(answer, number)
+            return False
+        self._send(front.encode(answer, number, closes=request.closes))
+        return not request.closes
+
+    def _stream(self, answer: Streaming, number: str) -> None:
+        with contextlib.closing(answer.pieces), self.server.router.gate.inside():
+            self._send(front.encode_stream_head(number))
+            for piece in answer.pieces:
+                self._send(piece)
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self.connection.sendall(data)
+        except OSError as error:
+            raise HungUp(str(error)) from error
+
+    def _refuse(self, error: Malformed) -> None:
+        """Say what is wrong with the frame, then listen a while so that a busy sender sees it."""
+        self._send(front.encode(router.refusal(error), "-", closes=True))
+        self.connection.shutdown(socket.SHUT_WR)
+        limit, left = self.server.clock.monotonic() + LINGER_S, LINGER_BYTES
+        self.connection.settimeout(LINGER_S)
+        while left > 0 and self.server.clock.monotonic() < limit:
+            found = self.connection.recv(1 << 16)
+            if not found:
+                return
+            left -= len(found)
+
+
+class Daemon:
+    """All parts of one daemon, put together."""
+
+    def __init__(self, place: Place, engine: Engine, log: Log, clock: Clock, settings: Settings, owner: lock.Ownership):
+        self._place = place
+        self._engine = engine
+        self._log = log
+        self._owner = owner
+        self._gate = Gate(clock)
+        self._clock = clock
+        self._lifecycle = Lifecycle(
+            engine,
+            self._gate,
+            log,
+            idle_s=settings.seconds("AJ_DAEMON_IDLE", IDLE_S),
+            is_reachable=self._owns_the_socket,
+        )
+        self._me = Self(
+            who=proc.identity(),
+            instance=secrets.token_hex(8),
+            started_at=clock.now(),
+            env=version.environment(settings),
+            socket=str(place.socket),
+            log=str(place.layout.daemon_log),
+        )
+        self._server: Server | None = None
+        self._socket_id: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, settings: Settings, clock: Clock, make_engine: MakeEngine) -> Daemon:
+        """Make the folders, the log and the engine, and become the only one. Raises AjError."""
+        layout = Layout(places.folders(settings))
+        place = Place(layout)
+        place.check()
+        layout.prepare()
+        place.prepare()
+        log = Log(layout.daemon_log, clock, level=settings.get("AJ_LOG_LEVEL") or "info", debug=settings.debug)
+        log.become_output()
+        owner = become_the_only_one(place, clock)
+        engine = make_engine(settings, layout.folders, clock)
+        return cls(place, engine, log, clock, settings, owner)
+
+    def open(self) -> None:
+        """Start the engine, say who we are, and listen. Raises AjError."""
+        self._engine.start()
+        self._lifecycle.obey_signals()
+        listener, beside = bind(self._place.socket)
+        me = self._me
+        self._place.write(DaemonFile(me.who, VERSION, PROTOCOL_MIN, PROTOCOL_MAX, me.instance, me.socket))
+        self._server = Server(listener, self._router(), self._clock, self._log)
+        os.rename(beside, self._place.socket)
+        found = os.stat(self._place.socket)
+        self._socket_id = (found.st_dev, found.st_ino)
+        threading.Thread(target=self._server.accept_until_shut, name="accept", daemon=True).start()
+        self._log.info(f"aj {VERSION} listens at {self._place.socket} as process {self._me.who.pid}")
+
+    def _router(self) -> Router:
+        life = self._lifecycle
+        admin = Admin(self._me, self._gate, self._clock, lambda force: life.retire(force=force), life.drained)
+        handlers = {**router.HANDLERS, **admin.handlers(), **Events(self._me.instance).handlers()}
+        return Router(self._engine, self._gate, self._log, Replays(), handlers)
+
+    def _owns_the_socket(self) -> bool:
+        try:
+            found = os.stat(self._place.socket)
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._socket_id
+
+    def run(self) -> int:
+        """Serve until it is time to leave, then leave nothing behind. Returns the exit code."""
+        why = self._lifecycle.wait()
+        self._log.info(f"{why}: leaving")
+        self._remove_own_files()
+        if self._server is not None:
+            self._server.shut()
+        if self._lifecycle.is_forced:
+            self._let_end(lambda: self._gate.requests, FORCED_ANSWERS_S)
+            return self._end_now()
+        self._let_end(lambda: self._gate.changes, LAST_CHANGES_S)
+        self._let_end(lambda: self._gate.requests, LAST_ANSWERS_S)
+        self._engine.stop()
+        self._owner.release()
+        return 0
+
+    def _remove_own_files(self) -> None:
+        """Remove socket and `daemon.json`, unless they are another daemon's by now."""
+        said = self._place.read()
+        if self._owns_the_socket() and said is not None and said.instance == self._me.instance:
+            self._place.remove()
+
+    def _let_end(self, count: Callable[[], int], limit_s: float) -> None:
+        """Wait until nothing of a kind is under way, or the time is over."""
+        limit = self._clock.monotonic() + limit_s
+        while count() and self._clock.monotonic() < limit:
+            self._clock.sleep(0.01)
+
+    def _end_now(self) -> int:
+        """Stop the engine as far as it can be done in time, then end whatever still runs here."""
+        ending = threading.Thread(target=self._engine.stop, name="stop", daemon=True)
+        ending.start()
+        ending.join(FORCED_END_S)
+        self._log.info("ended at once")
+        os._exit(0)
+
+
+def become_the_only_one(place: Place, clock: Clock) -> lock.Ownership:
+    """Take the instance lock, waiting for one that is just leaving. Raises DaemonError naming its holder."""
+    limit = clock.monotonic() + PREDECESSOR_S
+    while True:
+        try:
+            return lock.own(place.instance_lock, "daemon")
+        except Refused as error:
+            if clock.monotonic() >= limit:
+                raise DaemonError(
+                    f"another daemon lives: {error.message}", code="instance-held", details=error.details
+                ) from error
+        clock.sleep(0.05)
+
+
+def bind(path: Path) -> tuple[socket.socket, Path]:
+    """Listen at a name beside the socket's path, 0600; the caller renames it. Raises DaemonError."""
+    beside = path.with_suffix(".new")
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        beside.unlink(missing_ok=True)
+        listener.bind(os.fsencode(beside))
+        os.chmod(beside, 0o600)
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise DaemonError(f"cannot listen at {path}: {error.strerror}", code="cannot-listen") from error
+    return listener, beside

@@ -1,0 +1,151 @@
+"""The routes of the socket as names: method, path, query words, and what a daemon must know to have them.
+
+Nobody writes a path by hand: the client fills a Route, the daemon matches one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, unquote_to_bytes, urlencode
+
+PROJECT = "aj-project"  # absolute path of the project directory, percent-encoded
+CLIENT = "aj-client"  # version of the caller
+REQUEST = "aj-request"  # random id of this call, repeated in the answer and in the log
+KEY = "aj-key"  # names one change: the same key and body again is answered, not done again
+LAST_EVENT = "last-event-id"  # an event stream goes on after this one
+
+MAX_HEAD_BYTES = 64 * 1024
+MAX_BODY_BYTES = 16 * 1024 * 1024
+MAX_CONNECTIONS = 64
+IDLE_CONNECTION_S = 60.0
+KEEPALIVE_S = 10.0  # a held answer shows a sign of life this often
+SILENCE_S = 30.0  # a caller gives up when there was none for this long
+CONNECT_S = 2.0
+ADMIN_S = 5.0  # first byte of hello, ping and retire: slower means hung
+
+
+@dataclass(frozen=True)
+class Route:
+    """One thing that can be asked. `capability` is the word by which a daemon says that it knows it.
+
+    `holds` marks an answer that may take long and then shows signs of life; `keyed` a change that
+    carries its key in a header (a submission carries it in its body); `begins` new work, which a
+    daemon that is stopping refuses.
+    """
+
+    method: str
+    pattern: str
+    capability: str
+    query: tuple[str, ...] = ()
+    holds: bool = False
+    keyed: bool = False
+    begins: bool = False
+
+    @property
+    def mutates(self) -> bool:
+        return self.method != "GET"
+
+    def path(self, *segments: str, query: Mapping[str, str | int | float | None] | None = None) -> str:
+        """Fill in the segments and the query; None in a query means not given."""
+        rest = iter(segments)
+        parts = [quote(next(rest), safe="") if part.startswith("{") else part for part in self.pattern.split("/")]
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        return "/".join(parts) + (f"?{urlencode(given)}" if given else "")
+
+
+HELLO = Route("GET", "/v1/hello", "admin")
+PING = Route("GET", "/v1/ping", "admin")
+RETIRE = Route("POST", "/v1/retire", "admin")
+HEALTH = Route("GET", "/v1/health", "health")
+
+SUBMIT = Route("POST", "/v1/submissions", "submissions", holds=True, begins=True)
+SUBMISSION = Route("GET", "/v1/submissions/{key}", "submissions", ("wait_s",), holds=True)
+
+QUEUE = Route("GET", "/v1/queue", "queue", ("all", "state", "limit"))
+QUEUE_RESUME = Route("POST", "/v1/queue/resume", "queue", ("all",), holds=True, keyed=True, begins=True)
+TICKET = Route("GET", "/v1/queue/{ticket}", "queue")
+TICKET_WAIT = Route("GET", "/v1/queue/{ticket}/wait", "queue", ("timeout_s",), holds=True)
+TICKET_CANCEL = Route("POST", "/v1/queue/{ticket}/cancel", "queue", holds=True, keyed=True)
+TICKET_RECONCILE = Route("POST", "/v1/queue/{ticket}/reconcile", "queue", holds=True, keyed=True)
+TICKET_RETRY = Route("POST", "/v1/queue/{ticket}/retry", "queue", ("force",), holds=True, keyed=True, begins=True)
+
+JOBS = Route("GET", "/v1/jobs", "jobs", ("all", "state", "limit"))
+JOBS_SUBMIT = Route("POST", "/v1/jobs", "jobs", holds=True, begins=True)
+JOB = Route("GET", "/v1/jobs/{id}", "jobs")
+JOB_EVENTS = Route("GET", "/v1/jobs/{id}/events", "jobs")
+JOB_WAIT = Route("GET", "/v1/jobs/{id}/wait", "jobs", ("after", "timeout_s"), holds=True)
+JOB_CANCEL = Route("POST", "/v1/jobs/{id}/cancel", "jobs", holds=True, keyed=True)
+JOB_TERMINATE = Route("POST", "/v1/jobs/{id}/terminate", "jobs", holds=True, keyed=True)
+JOB_RESUBMIT = Route("POST", "/v1/jobs/{id}/resubmit", "jobs", holds=True, keyed=True, begins=True)
+JOB_EXEC = Route("POST", "/v1/jobs/{id}/exec", "jobs", holds=True, keyed=True)
+JOB_DELETE = Route("DELETE", "/v1/jobs/{id}", "jobs", holds=True, keyed=True)
+
+EVENTS = Route("GET", "/v1/events", "events", ("project",))
+
+ALL: tuple[Route, ...] = tuple(value for value in dict(globals()).values() if isinstance(value, Route))
+CAPABILITIES: tuple[str, ...] = tuple(sorted({route.capability for route in ALL}))
+
+# The noun of a path, for the words of a 404.
+NOUNS = {"submissions": "submission", "queue": "ticket", "jobs": "job"}
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a path means: its route, and the decoded segments in order."""
+
+    route: Route
+    segments: tuple[str, ...]
+
+
+class NoSuchPath(Exception):
+    """No route has this path. `noun` is what the path seems to be about."""
+
+    def __init__(self, noun: str | None) -> None:
+        super().__init__(noun)
+        self.noun = noun
+
+
+class NoSuchMethod(Exception):
+    """The path exists, but not with this method. `allowed` are those that do."""
+
+    def __init__(self, allowed: tuple[str, ...]) -> None:
+        super().__init__(", ".join(allowed))
+        self.allowed = allowed
+
+
+def match(method: str, path: str) -> Match:
+    """Find the route of a raw path (without its query). Raises NoSuchPath or NoSuchMethod."""
+    parts = path.split("/")
+    fitting = [(route, found) for route in ALL if (found := _segments(route.pattern, parts)) is not None]
+    if not fitting:
+        raise NoSuchPath(NOUNS.get(parts[2]) if len(parts) > 2 and parts[1] == "v1" else None)
+    # A word of the pattern itself wins over a segment: `queue/resume` is no ticket.
+    fewest = min(len(found) for _, found in fitting)
+    nearest = [(route, found) for route, found in fitting if len(found) == fewest]
+    for route, found in nearest:
+        if route.method == method:
+            return Match(route, tuple(_decoded(part, route) for part in found))
+    raise NoSuchMethod(tuple(route.method for route, _ in nearest))
+
+
+def _segments(pattern: str, parts: list[str]) -> list[str] | None:
+    """Return the raw variable segments when the parts fit the pattern."""
+    words = pattern.split("/")
+    if len(words) != len(parts):
+        return None
+    if any(word != part for word, part in zip(words, parts) if not word.startswith("{")):
+        return None
+    return [part for word, part in zip(words, parts) if word.startswith("{")]
+
+
+def _decoded(segment: str, route: Route) -> str:
+    """Decode one segment, once. A separator, NUL or nothing in it can name nothing."""
+    noun = NOUNS.get(route.pattern.split("/")[2])
+    try:
+        word = unquote_to_bytes(segment).decode()
+    except UnicodeDecodeError:
+        raise NoSuchPath(noun) from None
+    if not word or "/" in word or "\0" in word:
+        raise NoSuchPath(noun)
+    return word
