@@ -16,6 +16,7 @@ TYPE_CHECKING = False  # importing `typing` for it would cost each start a few m
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
+    from typing import NoReturn
 
 # "311-linux-x86_64" -> {"core": content id, "cloud": content id}; filled in by zipapp.py
 PARTS: Mapping[str, Mapping[str, str]] = {}
@@ -150,7 +151,7 @@ def library_path() -> list[str]:
 
 
 def start(archive: str) -> int:
-    """Find or unpack the program, run it, and return the exit code."""
+    """Find or unpack the program and run it. Returns the exit code only when it cannot be started."""
     mine = tag()
     if mine not in PARTS:
         complain(
@@ -172,9 +173,14 @@ def start(archive: str) -> int:
     except KeyboardInterrupt:
         return 130
     assert root is not None  # every tag has a core
-    sys.path.insert(0, root)
-    sys._aj_pyz = archive  # type: ignore[attr-defined]
-    sys._aj_open = parts.open  # type: ignore[attr-defined]
-    from aj.main import main
+    return walk_in(root, parts)
 
-    return main(sys.argv[1:])
+
+def walk_in(root: str, parts: Parts) -> NoReturn:
+    """Run the program as an installed one is run, and end the process."""
+    sys.path.insert(0, root)
+    sys._aj_pyz = parts.archive  # type: ignore[attr-defined]
+    sys._aj_open = parts.open  # type: ignore[attr-defined]
+    from aj.main import console
+
+    console()

@@ -165,8 +165,8 @@ def write(source: Source, folder: str) -> None:
         paths.append(target)
     os.close(os.open(os.path.join(folder, ".use"), os.O_WRONLY | os.O_CREAT, 0o600))
     with ThreadPoolExecutor(SYNC_THREADS) as threads:
-        # After a power cut a renamed folder with empty files would be broken for good.
-        list(threads.map(sync, paths))
+        # After a power cut a folder that has its name already but empty files would be broken for good.
+        list(threads.map(sync, (paths[first::SYNC_THREADS] for first in range(SYNC_THREADS))))
 
 
 def make_folder(folder: str, made: set[str]) -> None:
@@ -176,12 +176,14 @@ def make_folder(folder: str, made: set[str]) -> None:
         made.add(folder)
 
 
-def sync(path: str) -> None:
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+def sync(paths: list[str]) -> None:
+    """Wait until these files are on the disk."""
+    for path in paths:
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
 
 
 def publish(half: str, folder: str) -> None:

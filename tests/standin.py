@@ -31,6 +31,10 @@ import sys
 at_start = sorted(sys.modules)
 
 
+def console():
+    sys.exit(main(sys.argv[1:]))
+
+
 def main(argv):
     import json
     import os
