@@ -23,6 +23,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -32,6 +33,12 @@ from aj.base import settings as environment
 from aj.base.paths import Folders, Project
 from aj.base.settings import Settings
 from aj.store.layout import Layout
+from aj.store.runtime import Place
+
+if TYPE_CHECKING:
+    from aj.client.client import Client
+    from aj.client.launch import Telling
+    from aj.wire.messages import Hello
 
 NOWHERE = "/dev/null/aj-test"  # below a device: nothing can be made or read there, not even by root
 # By these a coding agent is detected; a test must not depend on who runs it.
@@ -261,6 +268,49 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _nothing_real: None) -
     finally:
         end_processes_of(folders.state)
         shutil.rmtree(runtime, ignore_errors=True)
+
+
+@dataclass
+class RunningDaemon:
+    """A real daemon on a test's own folders. It is not started before it is needed."""
+
+    home: Home
+    clients: list[Client] = field(default_factory=list)
+
+    def client(self, project: Project | None = None, telling: Telling | None = None, **variables: str) -> Client:
+        """A caller of its own, hung up at the end of the test."""
+        from aj.client.client import Client
+
+        home = self.home.having(**variables) if variables else self.home
+        self.clients.append(Client(home.settings, project, telling=telling))
+        return self.clients[-1]
+
+    def start(self, **variables: str) -> Hello:
+        """Start it, with more variables in its environment if given."""
+        return self.client(**variables).daemon.start().hello
+
+    @property
+    def who(self) -> proc.Identity | None:
+        """The process that `daemon.json` names, or None."""
+        said = Place(self.home.layout).read()
+        return said.who if said else None
+
+    def kill(self) -> proc.Identity:
+        """End it as a power cut would; return who it was."""
+        who = self.who
+        assert who is not None, "a daemon runs"
+        assert proc.send(who, signal.SIGKILL)
+        assert proc.wait_gone(who, 10)
+        return who
+
+
+@pytest.fixture
+def daemon(home: Home, programs: None, real_clock: None) -> Iterator[RunningDaemon]:
+    """A real daemon, ended with everything it started whatever happens in the test."""
+    running = RunningDaemon(home)
+    yield running
+    for client in running.clients:
+        client.close()
 
 
 def end_processes_of(state: Path) -> list[int]:

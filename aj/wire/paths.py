@@ -49,9 +49,13 @@ class Route:
     def path(self, *segments: str, query: Mapping[str, str | int | float | None] | None = None) -> str:
         """Fill in the segments and the query; None in a query means not given."""
         rest = iter(segments)
-        parts = [quote(next(rest), safe="") if part.startswith("{") else part for part in self.pattern.split("/")]
+        parts = [_encoded(next(rest)) if part.startswith("{") else part for part in self.pattern.split("/")]
         given = {name: value for name, value in (query or {}).items() if value is not None}
         return "/".join(parts) + (f"?{urlencode(given)}" if given else "")
+
+
+def _encoded(segment: str) -> str:
+    return quote(segment.encode("utf-8", "surrogateescape"), safe="")
 
 
 HELLO = Route("GET", "/v1/hello", "admin")
