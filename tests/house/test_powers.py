@@ -19,7 +19,7 @@ ROOMS: dict[str, set[str]] = {
     "socket": {"net/uds.py", "daemon/serve.py", "daemon/lifecycle.py", "backend/local/supervisor.py"},
     "socketserver": {"daemon/serve.py"},
     "http": {"net/uds.py", "daemon/serve.py"},
-    "yaml": {"template/tree.py", "template/load.py", "template/yaml.py", "view/screen.py", "view/yaml.py"},
+    "yaml": {"template/yaml.py", "template/dump.py", "view/screen.py", "view/yaml.py"},
     "platformdirs": {"base/paths.py"},
 }
 # Rooms in which a broad `except Exception` is a net with a reason, not a carelessness.

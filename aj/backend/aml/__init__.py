@@ -1,0 +1,1 @@
+"""Azure Machine Learning: command jobs on the computes of a workspace."""

@@ -1,0 +1,1 @@
+"""The external program `amlt`, fed with a YAML file of the shape it knows."""

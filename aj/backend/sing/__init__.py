@@ -1,0 +1,1 @@
+"""Singularity: command jobs on virtual clusters, by SKU, tier and quota."""

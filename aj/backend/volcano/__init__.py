@@ -1,0 +1,1 @@
+"""Volcano: gangs of pods on a Kubernetes cluster."""

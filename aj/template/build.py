@@ -1,0 +1,247 @@
+"""A template and a command line to one JobSpec, with nothing left to look up.
+
+The order is fixed: check the template, read the words, settle shape and SKU, name the job, merge the
+environment, plan the code. Whatever is wrong is told before anything is packed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+from aj.base import paths
+from aj.base.errors import OptionError, Place, TemplateError, UserError
+from aj.base.paths import Project
+from aj.base.settings import INJECTED
+from aj.model import names, words
+from aj.model.code import CodePlan, IgnoreLine
+from aj.model.job import JobSpec, Task
+from aj.model.json import Json
+from aj.model.names import NameStyle
+from aj.model.words import Command
+from aj.template import check, issue, sections, shape, tree
+from aj.template.issue import Issue
+from aj.template.load import Resolved
+from aj.template.reader import Reader
+from aj.template.service import Facts, OptionsOf
+from aj.template.shape import Asked, Decided
+from aj.template.tree import Items, Scalar, Section
+
+AMLT = "amlt"
+# What a job finds in its environment is what `aj` says, whoever else set it.
+OURS = INJECTED | {"AJ_NAME"}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one command line asks for.
+
+    `id` is the AJ ID; `directory` the invocation directory, absolute; `argv` the user's own words; `name` the
+    value of AJ_NAME; `env` and `env_file` the pairs of the options; `caller` what the submitting shell lends to
+    a job of this machine; `service` is used when there is no template; `amlt` hands the job to that program.
+    """
+
+    id: str
+    directory: Path
+    argv: tuple[str, ...]
+    project: Project | None = None
+    name: str | None = None
+    experiment: str | None = None
+    asked: Asked = field(default_factory=Asked)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    env_file: Mapping[str, str] = field(default_factory=dict, repr=False)
+    caller: Mapping[str, str] = field(default_factory=dict, repr=False)
+    service: str = "local"
+    amlt: bool = False
+    start_timeout_s: float | None = None
+    max_bytes: int | None = None
+    agent: str | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True)
+class Built:
+    """A JobSpec, and what its user should know. `file` is the script named directly, if any."""
+
+    spec: JobSpec
+    warnings: tuple[Issue, ...] = ()
+    file: str | None = None
+
+    @property
+    def line(self) -> str:
+        """The user's words as a POSIX shell reads them."""
+        return words.line(self.spec.argv) if self.spec.argv else ""
+
+
+def build(resolved: Resolved | None, request: Request, *, options_of: OptionsOf) -> Built:
+    """Make the JobSpec. Raises TemplateError with every issue found, UserError or OptionError on the words."""
+    config = resolved.tree if resolved else tree.section_of({"target": {"service": request.service}})
+    issues = check.check(resolved, options_of=options_of) if resolved else []
+    issue.stop_at_errors(issues)
+    reader, job = sections.config(config)
+    service = reader.section("target").text("service") or request.service
+    facts = options_of(service)(config).facts
+    _check_amlt(request, facts)
+    inherited = _inherited(request) if facts.runs_here else {}
+    decided = shape.decide(config, facts, request.asked)
+    env = _env(job, request, facts)
+    command = _command(request, facts, {**inherited, **env.job})
+    warnings = [*issues, *decided.warnings, *env.told, *map(issue.note, command.notes), *_unused(command, facts)]
+    spec = JobSpec(
+        id=request.id,
+        name=_name(request, command, AMLT if request.amlt else service, facts, decided),
+        service=AMLT if request.amlt else service,
+        template=resolved.name if resolved else "",
+        experiment=request.experiment,
+        directory=str(request.directory),
+        project=str(request.project.directory) if request.project else None,
+        shape=decided.shape,
+        argv=command.argv,
+        code=_code(reader, request, facts),
+        sku=decided.sku,
+        image=facts.image,
+        setup=reader.section("environment").texts("setup"),
+        lines=job.lines("command"),
+        env=env.job,
+        inherited=inherited,
+        tasks=env.tasks,
+        config=plain_config(config),
+        start_timeout_s=job.seconds("start_timeout") if request.start_timeout_s is None else request.start_timeout_s,
+        agent=request.agent,
+        session=request.session,
+    )
+    return Built(spec, tuple(issue.distinct(warnings)), command.file)
+
+
+def plain_config(config: Section) -> dict[str, Json]:
+    """Return a merged `config` as plain values in which every environment value is its text as written."""
+    found = tree.mapping(config)
+    jobs = found.get("jobs")
+    written = config.given("jobs")
+    if isinstance(jobs, list) and isinstance(written, Items):
+        for job, node in zip(jobs, written.items):
+            arguments = job.get("submit_args") if isinstance(job, dict) else None
+            if isinstance(arguments, dict) and isinstance(arguments.get("env"), dict) and isinstance(node, Section):
+                env = Reader(node, []).section("submit_args").section("env").env()
+                arguments["env"] = cast(dict[str, Json], env)
+    return found
+
+
+def _check_amlt(request: Request, facts: Facts) -> None:
+    """Refuse to hand to amlt what it cannot run."""
+    if not request.amlt or not (facts.tasks or facts.runs_here):
+        return
+    what = "Tasks" if facts.tasks else "jobs of this machine"
+    raise OptionError(f"--amlt: amlt does not know {what}", hint="leave out --amlt")
+
+
+def _command(request: Request, facts: Facts, env: Mapping[str, str]) -> Command:
+    """Read the words of the command line; none are needed when every Task brings its own."""
+    if not request.argv and facts.tasks and all(task.lines for task in facts.tasks):
+        return Command(())
+    if not request.argv and (waiting := [task.name for task in facts.tasks if not task.lines]):
+        raise UserError(f"COMMAND is missing, and the Task `{waiting[0]}` has no `command` of its own")
+    return words.command(
+        request.argv,
+        str(request.directory),
+        is_file=os.path.isfile,
+        resolve=os.path.realpath,
+        has_uv=not facts.runs_here or _has_program("uv", env.get("PATH", "")),
+    )
+
+
+def _has_program(name: str, path: str) -> bool:
+    return any(os.access(Path(folder, name), os.X_OK) for folder in path.split(os.pathsep) if folder)
+
+
+def _unused(command: Command, facts: Facts) -> list[Issue]:
+    """Warn of words that no Task will run."""
+    if not command.argv or not facts.tasks or not all(task.lines for task in facts.tasks):
+        return []
+    return [issue.warning("every Task has a `command` of its own: the words after the options are not used")]
+
+
+def _name(request: Request, command: Command, service: str, facts: Facts, decided: Decided) -> str:
+    """Name the job as its place wants it. Raises TemplateError naming a Task whose name leaves no room."""
+    base = names.base(request.name, request.directory.name, command.stem)
+    if facts.name_style is NameStyle.PLAIN or service == AMLT:
+        return names.plain(base, request.id)
+    nodes = decided.shape.nodes
+    gang = {"master": 1, **({"worker": nodes - 1} if nodes > 1 else {})}
+    limit, task = names.stem_limit({one.name: one.replicas for one in facts.tasks} or gang)
+    if not names.has_room(limit):
+        raise TemplateError(f"name too long: task {task} leaves no room for a job name", hint="shorten the task's name")
+    return names.dns(base, request.id, limit=limit)
+
+
+@dataclass(frozen=True)
+class _Env:
+    """The environment of the job, that of each Task, and what was taken out of them."""
+
+    job: Mapping[str, str]
+    tasks: tuple[Task, ...]
+    told: list[Issue]
+
+
+def _env(job: Reader, request: Request, facts: Facts) -> _Env:
+    """Merge template, Task, file and options, in rising order, and keep the injected names out."""
+    section = job.section("submit_args").section("env")
+    written = section.env()
+    options = {**request.env_file, **request.env}
+    tasks = tuple(replace(task, env=_free({**written, **task.env, **options})) for task in facts.tasks)
+    told = [_overridden(name, "the template", section) for name in sorted(OURS & written.keys())]
+    told += [_overridden(name, "--env-file") for name in sorted(OURS & request.env_file.keys())]
+    told += [_overridden(name, "-e") for name in sorted(OURS & request.env.keys())]
+    return _Env(_free({**written, **options}), tasks, told)
+
+
+def _free(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name not in OURS}
+
+
+def _overridden(name: str, who: str, section: Reader | None = None) -> Issue:
+    message = f"{who} sets {name}, which aj itself sets: the value of aj holds"
+    place, path = (section.place(name), section.at(name)) if section else (None, "")
+    return issue.warning(message, place, path=path, code="injected-env")
+
+
+def _inherited(request: Request) -> dict[str, str]:
+    """What the caller lends, and where `uv` finds the environment of the invocation directory."""
+    venv = request.directory / ".venv"
+    own = {"UV_PROJECT_ENVIRONMENT": str(venv), "UV_NO_SYNC": "1"} if venv.is_dir() else {}
+    return {**own, **_free(request.caller)}
+
+
+def _code(reader: Reader, request: Request, facts: Facts) -> CodePlan:
+    """Plan the code: the invocation directory, the template's patterns, the project's scripts."""
+    return CodePlan(
+        root=str(request.directory),
+        ignore=tuple(ignored(reader.node, request.directory)),
+        scripts=_scripts(request),
+        strict_links=not facts.runs_here,
+        reserved=facts.reserves_runner,
+        max_bytes=request.max_bytes,
+    )
+
+
+def ignored(config: Section, start: Path) -> list[IgnoreLine]:
+    """Return the patterns of `code.ignore` with their places, paths relative to `start` when below it."""
+    code = config.given("code")
+    node = code.given("ignore") if isinstance(code, Section) else None
+    found = node.items if isinstance(node, Items) else ()
+    return [IgnoreLine(item.raw, _spot(item.place, start)) for item in found if isinstance(item, Scalar)]
+
+
+def _spot(place: Place, start: Path) -> str:
+    return f"{paths.shown(place.file, start)}:{place.line}"
+
+
+def _scripts(request: Request) -> str | None:
+    """Return the project's scripts when they do not lie in the tree that is sent anyway."""
+    if request.project is None or os.path.realpath(request.project.root) == os.path.realpath(request.directory):
+        return None
+    scripts = request.project.directory / "scripts"
+    return str(scripts) if scripts.is_dir() else None
