@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from aj.base import proc
 from aj.base.clock import SYSTEM, rfc3339
@@ -122,9 +123,12 @@ def held(path: Path, *, wait_s: float = 30.0, blocked: Callable[[], None] | None
 class Ownership:
     """A lock held for the life of this process. Free at once when the process dies, however it dies."""
 
+    _all: ClassVar[set[Ownership]] = set()  # a lock that nobody refers to would be given up by its destructor
+
     def __init__(self, path: Path, lock: BaseFileLock) -> None:
         self._path = path
         self._lock = lock
+        self._all.add(self)
 
     def release(self) -> None:
         """Give it up. A second call does nothing."""
@@ -133,6 +137,7 @@ class Ownership:
         with contextlib.suppress(OSError):  # a stale word about a process that is gone misleads nobody
             self._path.with_suffix(".json").unlink(missing_ok=True)
         self._lock.release()
+        self._all.discard(self)
 
 
 def own(path: Path, note: str) -> Ownership:
