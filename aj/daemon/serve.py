@@ -52,7 +52,7 @@ FORCED_END_S = 4.0  # less than the 5 s after which the one who forces sends KIL
 LINGER_S = 2.0  # how long a refused sender is still listened to, so that it sees the refusal
 LINGER_BYTES = 4 * paths.MAX_BODY_BYTES
 
-MakeEngine = Callable[[Settings, Folders, Clock], Engine]
+MakeEngine = Callable[[Settings, Folders, Clock, Callable[[str], None]], Engine]
 
 
 def main(argv: list[str], make_engine: MakeEngine | None = None) -> int:
@@ -70,7 +70,7 @@ def main(argv: list[str], make_engine: MakeEngine | None = None) -> int:
     return daemon.run()
 
 
-def real_engine(settings: Settings, folders: Folders, clock: Clock) -> Engine:
+def real_engine(settings: Settings, folders: Folders, clock: Clock, tell: Callable[[str], None]) -> Engine:
     """Make the engine of the product."""
     from aj.engine import engine
 
@@ -98,6 +98,7 @@ class Server(ThreadingMixIn, UnixStreamServer):
 
     daemon_threads = True
     block_on_close = False
+    keepalive_s = paths.KEEPALIVE_S
 
     def __init__(self, listener: socket.socket, answer: Router, clock: Clock, log: Log) -> None:
         super().__init__(listener.getsockname(), Connection, bind_and_activate=False)
@@ -186,12 +187,15 @@ class Connection(StreamRequestHandler):
         if request is None:
             return False
         number = router.request_id(request.headers)
-        answer = self.server.router.answer(request, Line(self._send, self.server.clock), number)
+        answer = self.server.router.answer(request, self._line(), number)
         if isinstance(answer, Streaming):
             self._stream(answer, number)
             return False
         self._send(front.encode(answer, number, closes=request.closes))
         return not request.closes
+
+    def _line(self) -> Line:
+        return Line(self._send, self.server.clock, keepalive_s=self.server.keepalive_s)
 
     def _stream(self, answer: Streaming, number: str) -> None:
         with contextlib.closing(answer.pieces), self.server.router.gate.inside():
@@ -257,7 +261,7 @@ class Daemon:
         log = Log(layout.daemon_log, clock, level=settings.get("AJ_LOG_LEVEL") or "info", debug=settings.debug)
         log.become_output()
         owner = become_the_only_one(place, clock)
-        engine = make_engine(settings, layout.folders, clock)
+        engine = make_engine(settings, layout.folders, clock, log.warning)
         return cls(place, engine, log, clock, settings, owner)
 
     def open(self) -> None:

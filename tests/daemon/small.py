@@ -31,7 +31,7 @@ from aj.engine.hub import Hub
 from aj.model.code import CodePlan
 from aj.model.job import JobSpec, Shape
 from aj.model.state import JobState
-from aj.model.ticket import Mode, Outcome, Submitted, Ticket, TicketState
+from aj.model.ticket import Outcome, Submitted, Ticket, TicketState
 from aj.model.workload import Event, Needs, Workload
 from aj.wire import codec
 from aj.wire.messages import (
@@ -156,7 +156,9 @@ class SmallJobs:
 class SmallEngine:
     """Tickets in memory, and on disk so that a killed daemon's are known to the next one."""
 
-    def __init__(self, settings: Settings, folders: Folders, clock: Clock) -> None:
+    def __init__(
+        self, settings: Settings, folders: Folders, clock: Clock, tell: Callable[[str], None] = lambda _: None
+    ) -> None:
         self.hub = Hub()
         self.jobs = SmallJobs()
         self._clock = clock
@@ -268,9 +270,7 @@ class SmallEngine:
     def submission(self, project: Project | None, key: str, wait_s: float) -> TicketAnswer:
         return self.queue_wait(project, f"q-{key}", wait_s)
 
-    def queue_list(
-        self, project: Project | None, all_projects: bool, states: Sequence[str], limit: int
-    ) -> TicketList:
+    def queue_list(self, project: Project | None, all_projects: bool, states: Sequence[str], limit: int) -> TicketList:
         key = project.key if project else "_none"
         fitting = [
             ticket
