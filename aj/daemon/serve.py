@@ -72,9 +72,9 @@ def main(argv: list[str], make_engine: MakeEngine | None = None) -> int:
 
 def real_engine(settings: Settings, folders: Folders, clock: Clock, tell: Callable[[str], None]) -> Engine:
     """Make the engine of the product."""
-    from aj.engine import engine
+    from aj.engine import compose
 
-    return engine.Engine(settings, folders, clock)
+    return compose.engine(settings, folders, clock)
 
 
 @dataclass

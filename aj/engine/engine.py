@@ -6,6 +6,7 @@ was left of it, and works on it. Nothing here decides how a submission runs; see
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from aj.store.layout import Layout
 from aj.wire.messages import Busy, Done, ProjectQueue, Submission, TicketAnswer, TicketList
 
 J = TypeVar("J", bound=Jobs)
+LOG = logging.getLogger("aj.engine")
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Engine(Generic[J]):
     ) -> None:
         self.hub = Hub()
         self.jobs: J = jobs(self.hub)
+        self.jobs.open_project = self.open_project
         self._layout = Layout(folders)
         self._clock = clock
         self._keep_final = keep_final
@@ -82,8 +85,27 @@ class Engine(Generic[J]):
     # The daemon's own questions
 
     def start(self) -> None:
-        """Make the state directory. Projects open at their first request. Raises AjError."""
+        """Make the state directory and take up what cannot wait for a request. Raises AjError.
+
+        That is every project with an unfinished job of our own; its queue waits for its first request.
+        """
         self._layout.prepare()
+        for key in sorted(self.jobs.unfinished_projects()):
+            try:
+                self._own(key, None)
+            except AjError as error:
+                LOG.warning("project %s was not taken up: %s", key, error)
+        threading.Thread(target=self._prune_archives, name="archives", daemon=True).start()
+
+    def _prune_archives(self) -> None:
+        self._means.archives.prune(self._named_archives(), now=self._clock.now())
+
+    def _named_archives(self) -> set[str]:
+        """Return the archives that a ticket which may run or be retried names, or a job on record."""
+        every = (ticket for key in tickets.keys(self._layout) for ticket in tickets.scan(self._layout, key).tickets)
+        over = (TicketState.COMPLETED, TicketState.CANCELED)
+        named = {ticket.code.digest for ticket in every if ticket.code and ticket.state not in over}
+        return named | self.jobs.digests()
 
     def begin_drain(self) -> None:
         """Accept no new submission and start no further queued one."""
@@ -227,7 +249,6 @@ class Engine(Generic[J]):
             except AjError as error:
                 warnings.append(f"{key}: {error.message}")
                 continue
-            opened.worker.wake()
             waiting += opened.desk.counts()[1]
             warnings += opened.desk.warnings()
         status = "ok" if waiting else "noop"
@@ -238,8 +259,17 @@ class Engine(Generic[J]):
     def _open(self, project: Project | None) -> _Opened:
         return self._open_key(_key(project), str(project.directory) if project else None)
 
+    def open_project(self, key: str) -> None:
+        """Make a project ours, if it is not yet. Raises Refused naming another owner, AjError."""
+        self._open_key(key, None)
+
     def _open_key(self, key: str, path: str | None) -> _Opened:
-        """Return a project that is ours, making it ours at its first request. Raises Refused, AjError."""
+        """Return a project that is ours, its queue at work. Raises Refused, AjError."""
+        opened = self._own(key, path)
+        opened.worker.wake()
+        return opened
+
+    def _own(self, key: str, path: str | None) -> _Opened:
         with self._guard:
             opening = self._opening.setdefault(key, threading.Lock())
         with opening:  # a second request waits until the first has taken up the queue
@@ -260,7 +290,6 @@ class Engine(Generic[J]):
             self._opened[key] = opened
         if self._leaving.is_set():
             desk.drain()
-        opened.worker.wake()
         return opened
 
     def _all_opened(self) -> list[_Opened]:

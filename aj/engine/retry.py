@@ -12,6 +12,7 @@ from aj.engine.submit import Accepted, Means
 from aj.model.code import CodeRef
 from aj.model.job import JobSpec
 from aj.model.ticket import Mode, Outcome, Ticket, TicketState
+from aj.pack import archive
 from aj.store import archives, tickets
 
 
@@ -90,7 +91,7 @@ def _store(ticket: Ticket, desk: Desk, means: Means) -> Ticket:
         return desk.store(ticket)
 
     def kept() -> CodeRef:
-        if not means.layout.archive(code.digest).exists():
+        if archive.find(means.layout.code, code) is None:
             raise archives.gone(code.digest)
         return code
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
 import shlex
 import threading
@@ -46,7 +45,12 @@ _KEY = re.compile(r"[0-9a-f]{8}\Z")
 
 
 class Jobs(Protocol):
-    """The jobs that our own engine drives, as submissions need them."""
+    """The jobs that our own engine drives, as submissions need them.
+
+    `open_project` is called with a project's key before one of its jobs is changed.
+    """
+
+    open_project: Callable[[str], object] | None
 
     def admit(
         self, spec: JobSpec, code: CodeRef | None, *, ticket: str, project_key: str, accepted_at: str, mode: Mode
@@ -67,6 +71,12 @@ class Jobs(Protocol):
 
     def queued(self) -> int:
         """How many wait for one."""
+
+    def unfinished_projects(self) -> set[str]:
+        """Return the keys of the projects with a job that needs a daemon."""
+
+    def digests(self) -> set[str]:
+        """Return the archives that a job may still need."""
 
     def stop(self) -> None:
         """Let go of all jobs; they go on under their supervisors."""
@@ -481,8 +491,3 @@ def _target(spec: JobSpec) -> dict[str, Json]:
         for key, value in target.items()
         if isinstance(value, str | int | float | bool)
     }
-
-
-def code_is_kept(layout: Layout, code: CodeRef | None) -> bool:
-    """Tell whether the archive of a submission is still on disk."""
-    return code is None or os.path.exists(layout.archive(code.digest))

@@ -34,7 +34,7 @@ class Archives:
     """The folder of archives in the hands of one daemon. Safe between threads."""
 
     def __init__(self, layout: Layout) -> None:
-        self._layout = layout
+        self._folder = layout.code
         self._guard = threading.Lock()
         self._claims: Counter[str] = Counter()
         self._relied_on: set[str] = set()  # a claim of them ended well while others were still open
@@ -46,39 +46,54 @@ class Archives:
         When the block fails and the archive is new and nobody else wants it, it is removed. Raises
         whatever packing raises, AjError when the disk refuses.
         """
-        before = self._digests()
+        before = {path.name for path in self._all()}
         code = self._claimed(pack)
         try:
             yield code
         except BaseException:
-            self._end(code.digest, drop=code.digest not in before)
+            self._end(code.digest, kept=before)
             raise
         with self._guard:
             self._relied_on.add(code.digest)
-        self._end(code.digest, drop=False)
+            self._touch(code.digest)
+        self._end(code.digest)
 
     def _claimed(self, pack: Callable[[], CodeRef]) -> CodeRef:
         while True:
             code = pack()
             with self._guard:
-                if self._layout.archive(code.digest).exists():
+                if self._of(code.digest):
                     self._claims[code.digest] += 1
                     return code
             # whoever made it failed and removed it just now: pack again
 
-    def _end(self, digest: str, *, drop: bool) -> None:
+    def _end(self, digest: str, *, kept: Set[str] | None = None) -> None:
+        """End a claim; after a failure the archives that are not among `kept` go, unless someone wants them."""
         with self._guard:
             self._claims[digest] -= 1
             if self._claims[digest]:
                 return
             del self._claims[digest]
-            if drop and digest not in self._relied_on:
-                with contextlib.suppress(AjError):  # a leftover is pruned later
-                    atomic.remove(self._layout.archive(digest))
+            if kept is not None and digest not in self._relied_on:
+                for path in self._of(digest):
+                    if path.name not in kept:
+                        _remove(path)
             self._relied_on.discard(digest)
 
-    def _digests(self) -> set[str]:
-        return {path.name.removesuffix(SUFFIX) for path in _archives(self._layout.code)}
+    def _touch(self, digest: str) -> None:
+        """Count the age of an archive from its last use."""
+        for path in self._of(digest):
+            with contextlib.suppress(OSError):  # then it is packed again some day
+                os.utime(path)
+
+    def _all(self) -> list[Path]:
+        try:
+            return [self._folder / entry.name for entry in os.scandir(self._folder) if entry.name.endswith(SUFFIX)]
+        except FileNotFoundError:
+            return []
+
+    def _of(self, digest: str) -> list[Path]:
+        return [path for path in self._all() if _digest(path) == digest]
 
     def prune(
         self, named: Set[str], *, now: float, keep_s: float = KEEP_S, keep_bytes: int = KEEP_BYTES
@@ -88,13 +103,18 @@ class Archives:
         `named` are the digests that a ticket or a job may still need. Returns digest and bytes of each.
         """
         with self._guard:
-            atomic.sweep(self._layout.code) if not self._claims else None
             spare = [
                 (status.st_mtime, status.st_size, path)
-                for path in _archives(self._layout.code)
-                if path.name.removesuffix(SUFFIX) not in named | self._claims.keys() and (status := _status(path))
+                for path in self._all()
+                if _digest(path) not in named | self._claims.keys() and (status := _status(path))
             ]
-            return [_remove(path, size) for path, size in _surplus(spare, now - keep_s, keep_bytes)]
+            gone = _surplus(spare, now - keep_s, keep_bytes)
+            return [(_digest(path), size) for path, size in gone if _remove(path)]
+
+
+def _digest(path: Path) -> str:
+    """The digest that begins an archive's name; a mark of added files may follow."""
+    return path.name.partition(".")[0]
 
 
 def _surplus(spare: list[tuple[float, int, Path]], oldest: float, keep_bytes: int) -> list[tuple[Path, int]]:
@@ -108,9 +128,14 @@ def _surplus(spare: list[tuple[float, int, Path]], oldest: float, keep_bytes: in
     return found
 
 
-def _remove(path: Path, size: int) -> tuple[str, int]:
-    atomic.remove(path)
-    return path.name.removesuffix(SUFFIX), size
+def _remove(path: Path) -> bool:
+    """Remove an archive and the note beside it; False when the disk refuses: the next round tries again."""
+    try:
+        atomic.remove(path)
+        atomic.remove(path.with_name(path.name.removesuffix(SUFFIX) + ".json"))
+    except AjError:
+        return False
+    return True
 
 
 def _status(path: Path) -> os.stat_result | None:
@@ -118,10 +143,3 @@ def _status(path: Path) -> os.stat_result | None:
         return path.stat()
     except OSError:
         return None  # removed by hand just now
-
-
-def _archives(folder: Path) -> list[Path]:
-    try:
-        return [folder / entry.name for entry in os.scandir(folder) if entry.name.endswith(SUFFIX)]
-    except FileNotFoundError:
-        return []

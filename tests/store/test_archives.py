@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from aj.base.errors import AjError
 from aj.model.code import CodeRef
 from aj.store import archives, atomic
 from aj.store.archives import Archives
@@ -18,17 +19,22 @@ def ref(digest: str) -> CodeRef:
 
 
 def made(home: Home, digest: str, size: int = 1, *, at: float | None = None) -> CodeRef:
+    """Make an archive and the note beside it, unless they are there."""
     atomic.make_folder(home.layout.code)
     path = home.layout.archive(digest)
     if not path.exists():
         path.write_bytes(b"x" * size)
+        path.with_name(f"{digest}.json").write_text("{}")
     if at is not None:
         os.utime(path, (at, at))
-    return ref(digest)
+    return ref(digest.partition(".")[0])
 
 
 def there(home: Home) -> list[str]:
-    return sorted(name.removesuffix(".tar.gz") for name in os.listdir(home.layout.code))
+    names = os.listdir(home.layout.code)
+    found = sorted(name.removesuffix(".tar.gz") for name in names if name.endswith(".tar.gz"))
+    assert found == sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return found
 
 
 class Broke(Exception):
@@ -107,6 +113,37 @@ def test_what_nobody_names_goes_by_age_and_then_by_size_oldest_first(home: Home)
     assert box.prune({"named", "claimed"}, now=now, keep_s=1_000, keep_bytes=250) == []
     assert archives.KEEP_S == 30 * 86_400
     assert archives.KEEP_BYTES == 20 * 2**30
+
+
+@pytest.mark.rule("C-252")
+def test_the_age_counts_from_the_last_use(home: Home) -> None:
+    made(home, "d", at=1_000.0)
+    box = Archives(home.layout)
+    with box.claim(lambda: ref("d")):
+        pass
+    assert box.prune(set(), now=home.layout.archive("d").stat().st_mtime + 10, keep_s=100) == []
+
+
+def test_an_archive_with_added_files_has_a_longer_name(home: Home) -> None:
+    made(home, "d.0123456789abcdef")
+    box = Archives(home.layout)
+    with pytest.raises(Broke), box.claim(lambda: made(home, "d.00")):
+        raise Broke
+    assert there(home) == ["d.0123456789abcdef"]
+    assert box.prune({"d"}, now=1e12) == []
+    assert box.prune(set(), now=1e12) == [("d", 1)]
+
+
+def test_a_disk_that_cannot_remove_is_no_error(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(home, "d")
+
+    def refuse(_: object) -> None:
+        raise AjError("read-only")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic, "remove", refuse)
+        assert Archives(home.layout).prune(set(), now=1e12) == []
+    assert there(home) == ["d"]
 
 
 def test_there_may_be_no_archive_at_all(home: Home) -> None:

@@ -1,0 +1,89 @@
+"""The engine of the product, put together: the services there are, the jobs of this machine, the settings."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from aj.backend import registry
+from aj.backend.local.driver import LocalDriver
+from aj.backend.protocol import Driver
+from aj.base.clock import Clock
+from aj.base.errors import ConfigError
+from aj.base.paths import Folders
+from aj.base.settings import Settings
+from aj.engine.engine import Engine
+from aj.engine.hub import Hub
+from aj.engine.janitor import Keep
+from aj.engine.jobs import Jobs
+from aj.engine.submit import Packed
+from aj.model.code import CodeWarning
+from aj.model.job import JobSpec
+from aj.pack import archive, walk
+from aj.store import config
+from aj.store.config import Config
+from aj.store.layout import Layout
+
+T = TypeVar("T")
+LOG = logging.getLogger("aj.engine")
+
+
+def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
+    """Make the engine that the daemon runs. The user's settings count as they are at this moment."""
+    layout = Layout(folders)
+    chosen = _settings(layout, settings)
+    keep = Keep(
+        work_s=_get(chosen, Config.seconds, "retention.work"),
+        records_s=_get(chosen, Config.seconds, "retention.jobs"),
+        log_bytes=max(Keep().log_bytes, _get(chosen, Config.number, "logs.keep")),
+    )
+    slots = _get(chosen, Config.number, "local.slots")
+    drivers: Mapping[str, Driver] = {"local": LocalDriver(layout, settings, clock, slots=slots)}
+
+    def jobs(hub: Hub) -> Jobs:
+        return Jobs(layout, drivers, clock, hub.publish, keep=keep, log=LOG.warning)
+
+    return Engine(
+        settings,
+        folders,
+        clock,
+        jobs,
+        places=registry,
+        pack=packer(layout),
+        keep_final=_get(chosen, Config.number, "retention.queue"),
+    )
+
+
+def packer(layout: Layout) -> Callable[[JobSpec], Packed]:
+    """Return what selects and packs the code of a spec."""
+
+    def pack(spec: JobSpec) -> Packed:
+        selection = walk.select(spec.code, layout.stat_cache)
+        code = archive.pack(selection, folder=layout.code)
+        return Packed(code, tuple(_words(warning) for warning in selection.warnings))
+
+    return pack
+
+
+def _words(warning: CodeWarning) -> str:
+    place = ":".join(str(part) for part in (warning.file, warning.line) if part is not None)
+    return f"{place}: {warning.message}" if place else warning.message
+
+
+def _settings(layout: Layout, settings: Settings) -> Config:
+    """Read the user's settings; a broken file is told in the log, and the defaults hold."""
+    try:
+        return config.read(layout, None, settings)
+    except ConfigError as error:
+        LOG.warning("settings are not used: %s", error)
+        return Config((), settings)
+
+
+def _get(chosen: Config, ask: Callable[[Config, str], T], key: str) -> T:
+    """Return one setting; a wrong value is told in the log, and the default holds."""
+    try:
+        return ask(chosen, key)
+    except ConfigError as error:
+        LOG.warning("setting is not used: %s", error)
+        return ask(Config(()), key)
