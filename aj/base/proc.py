@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -134,9 +135,15 @@ def run(
     return Result(child.returncode, out, err)
 
 
-def run_here(argv: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> int:
-    """Run a program on the caller's own terminal and return its exit status (128 + N for a signal)."""
-    child = subprocess.Popen(argv, cwd=cwd, env=dict(env) if env is not None else None)
+def run_here(
+    argv: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None, reads: bool = True
+) -> int:
+    """Run a program on the caller's own terminal and return its exit status (128 + N for a signal).
+
+    Without `reads` it has no stdin, so that it cannot eat what a script around us reads.
+    """
+    stdin = None if reads else subprocess.DEVNULL
+    child = subprocess.Popen(argv, cwd=cwd, env=dict(env) if env is not None else None, stdin=stdin)
     while True:
         try:
             code = child.wait()
@@ -177,18 +184,65 @@ def spawn_rank(
     env: Mapping[str, str],
     before_exec: Callable[[], None] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start one process of a job in a session of its own; `before_exec` runs in the child."""
-    return subprocess.Popen(
-        argv,
-        cwd=cwd,
-        env=dict(env),
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=stderr,
-        start_new_session=True,
-        close_fds=True,
-        preexec_fn=before_exec,
-    )
+    """Start one process of a job in a session of its own; `before_exec` runs in the child.
+
+    Raises OSError when it cannot start.
+    """
+    try:
+        return subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            close_fds=True,
+            preexec_fn=before_exec,
+        )
+    except subprocess.SubprocessError as error:
+        raise OSError(f"what comes before the command failed: {error}") from error
+
+
+def let_go(child: subprocess.Popen[bytes]) -> None:
+    """Forget a child that is waited for by its pid: its object then never complains that it still runs."""
+    child.returncode = 0
+
+
+def reap(pid: int) -> None:
+    """Take note of the end of a child that was let go; nothing when it runs, or is not ours."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def wait_any(who: Identity, timeout_s: float) -> bool:
+    """Wait for the end of any process, child or not, at most so long; True when it is gone.
+
+    Linux tells it at once; elsewhere we look again twenty times a second.
+    """
+    if not hasattr(os, "pidfd_open"):
+        return wait_gone(who, min(timeout_s, 0.05))
+    try:
+        handle = os.pidfd_open(who.pid)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return wait_gone(who, min(timeout_s, 0.05))  # a kernel before 5.3
+    try:
+        if not is_alive(who):
+            return True  # the pid belongs to somebody else by now
+        return bool(select.select([handle], [], [], timeout_s)[0])
+    finally:
+        os.close(handle)
+
+
+def is_program(pid: int, *words: str) -> bool:
+    """Tell whether a process was started with one of these words among its own."""
+    try:
+        given = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return any(word.encode() in given for word in words)
 
 
 def end_group(pid: int, *, grace_s: float) -> None:
@@ -240,7 +294,7 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 def with_environment(name: str, value: str) -> list[int]:
     """Return the pids of this user's processes that were started with `name=value` (Linux)."""
-    wanted = f"{name}={value}".encode()
+    wanted = os.fsencode(f"{name}={value}")
     found = []
     if not sys.platform.startswith("linux"):
         return found

@@ -150,6 +150,11 @@ def _setting_keys(_: Settings) -> list[Candidate]:
     return [(name, key.says) for name, key in keys.KEYS.items()]
 
 
+def _docs(_: Settings) -> list[Candidate]:
+    folder = Path(__file__).parents[1] / "docs"
+    return [(path.stem, "") for path in sorted(folder.glob("*.md"))]
+
+
 def _pages(_: Settings) -> list[Candidate]:
     first = [(child, tree.says((child,))) for child in tree.children(())]
     return [*first, *tree.TOPICS.items()]
@@ -171,4 +176,5 @@ FINDERS = {
     "service": _services,
     "setting": _setting_keys,
     "help": _pages,
+    "docs": _docs,
 }

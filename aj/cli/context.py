@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aj.base import clock, paths
+from aj.base import clock, paths, text
 from aj.base.clock import Clock
 from aj.base.errors import AjError, ConfigError, OptionError, UserError
 from aj.base.paths import Project
@@ -19,7 +19,7 @@ from aj.view import times
 from aj.view.screen import Format, Screen, Streams, Taste
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from aj.client.client import Client
     from aj.store.config import Config
@@ -79,24 +79,55 @@ class Context:
     def client(self) -> Client:
         """The daemon's client; the daemon is started when nobody answers."""
         from aj.client.client import Client
+        from aj.client.launch import Telling
 
-        return Client(self.settings, self.project)
+        screen = self.screen
+        telling = Telling(
+            starting=lambda: screen.note("starting the daemon"),
+            blocked=lambda: screen.note("another command is just starting the daemon"),
+            replaced=lambda old, new: screen.note(f"the idle daemon of aj {old} was replaced by aj {new}"),
+            drift=self.tell_drift,
+            waiting=screen.note,
+        )
+        return Client(self.settings, self.project, telling=telling)
+
+    def tell_drift(self, names: Sequence[str]) -> None:
+        self.screen.warn(
+            f"the daemon was started with other values of {', '.join(names)}; `aj daemon restart` takes yours",
+            code="daemon-environment",
+        )
 
     def default_template(self) -> str | None:
         """Return the template that is taken without `-t`."""
         return self.config.template
 
-    def tell_issues(self, issues: Iterable[Issue]) -> None:
-        """Say findings about a template as warnings; remarks only to a verbose caller."""
+    def tell_issues(self, issues: Iterable[Issue], *, strict: bool = False) -> None:
+        """Say findings about a template as warnings; remarks about its text only to a verbose caller.
+
+        Raises UserError on any warning when `strict`.
+        """
         for found in issues:
             place = found.place
-            if found.level.value == "note":
-                self.screen.detail(str(found))
+            if found.level.value != "note":
+                file, line = (place.file, place.line) if place else (None, None)
+                self.warn(found.message, code=found.code, file=file, line=line)
+            elif place is None:
+                self.screen.note(found.message)
             else:
-                file = paths.shown(place.file, self.directory) if place else None
-                self.screen.warn(
-                    found.message, code=found.code, file=file, line=(place.line or None) if place else None
-                )
+                self.screen.detail(str(found))
+        if strict:
+            self.refuse_warnings()
+
+    def refuse_warnings(self) -> None:
+        """Raise UserError when anything was warned of: `--strict`."""
+        count = len(self.screen.warnings)
+        if count:
+            raise UserError(f"{text.plural(count, 'warning')}, and `--strict` allows none", code="strict")
+
+    def tell_warnings(self, warnings: Iterable[str], code: str = "daemon") -> None:
+        """Say what the daemon wants its caller to know."""
+        for words in warnings:
+            self.screen.warn(words, code=code)
 
     def warn(self, message: str, *, code: str, file: str | None = None, line: int | None = None) -> None:
         """Warn, with the file written relative to the invocation directory when it lies below it."""

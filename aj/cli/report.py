@@ -5,6 +5,7 @@ The file holds the traceback, the words of the command with secrets taken out, a
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -43,7 +44,7 @@ def _keep(trace: str, argv: Sequence[str], settings: Settings) -> Path | None:
     try:
         folder = Layout(paths.folders(settings)).reports
         atomic.make_folder(folder)
-        path = folder / f"{clock.rfc3339(now).replace(':', '')[:17]}-{Path(sys.argv[0]).name[:20] or 'aj'}.txt"
+        path = folder / f"{clock.rfc3339(now).replace(':', '')[:17]}-{os.getpid()}.txt"
         head = f"aj {VERSION}, Python {sys.version.split()[0]}, {sys.platform}\n{clock.rfc3339(now)}\n"
         line = redact.text(" ".join(argv))
         atomic.write_bytes(path, f"{head}aj {line}\n\n{redact.text(trace)}".encode("utf-8", "backslashreplace"))

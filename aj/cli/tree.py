@@ -21,7 +21,7 @@ class Command:
     """One command. `module` holds its `Options`, `command` and `run`; `exits` are its codes beside 0 and 70.
 
     `local` commands read the state on this machine only: no daemon, no network. `streams` commands print
-    records as they come, so that `json` is `jsonl` there.
+    records as they come, so that `json` is `jsonl` there. `kind` names the document that it prints.
     """
 
     path: tuple[str, ...]
@@ -33,6 +33,7 @@ class Command:
     heading: str = ""
     local: bool = False
     streams: bool = False
+    kind: str = ""
 
     @property
     def name(self) -> str:
@@ -58,9 +59,10 @@ def _command(
     module: str = "",
     local: bool = False,
     streams: bool = False,
+    kind: str = "",
 ) -> Command:
     where = module or "aj.cli." + path.replace(" ", ".")
-    return Command(tuple(path.split()), where, says, examples, exits, formats, heading, local, streams)
+    return Command(tuple(path.split()), where, says, examples, exits, formats, heading, local, streams, kind)
 
 
 _GROUPS = (
@@ -81,6 +83,7 @@ _COMMANDS = (
         "aj init local --yes",
         exits=(2, 5),
         formats=NO_IDS,
+        kind="result/init",
     ),
     _command(
         "run",
@@ -91,6 +94,7 @@ _COMMANDS = (
         "aj run -t gpu --queue bash -c 'make data && make train'",
         exits=(1, 2, 3, 4, 5, 6, 7, 124, 130),
         heading=STARTED,
+        kind="submission",
     ),
     _command(
         "help",
@@ -101,6 +105,17 @@ _COMMANDS = (
         formats=NO_IDS,
         heading=STARTED,
         local=True,
+        kind="help",
+    ),
+    _command(
+        "docs",
+        "the documentation, page by page",
+        "aj docs",
+        "aj docs templates",
+        formats=NO_IDS,
+        heading=STARTED,
+        local=True,
+        kind="docs",
     ),
     _command(
         "status",
@@ -109,6 +124,7 @@ _COMMANDS = (
         "aj status 1a2b3c4d",
         exits=(1, 2, 3, 7),
         heading=JOBS,
+        kind="status",
     ),
     _command(
         "wait",
@@ -128,7 +144,7 @@ _COMMANDS = (
         exits=(1, 2, 3, 7, 130),
         formats=("table", "json", "jsonl"),
         heading=JOBS,
-        streams=True,
+        kind="logs",
     ),
     _command(
         "exec",
@@ -146,6 +162,7 @@ _COMMANDS = (
         "aj terminate 1a2b3c4d --grace 5s --wait",
         exits=(1, 2, 3, 5, 6, 7, 124),
         heading=JOBS,
+        kind="result",
     ),
     _command(
         "resubmit",
@@ -154,6 +171,7 @@ _COMMANDS = (
         "aj resubmit 1a2b3c4d --when-clean",
         exits=(1, 2, 3, 5, 7),
         heading=JOBS,
+        kind="result",
     ),
     _command(
         "list",
@@ -163,6 +181,7 @@ _COMMANDS = (
         exits=(2,),
         heading=JOBS,
         local=True,
+        kind="journal.list",
     ),
     _command(
         "job list",
@@ -170,9 +189,24 @@ _COMMANDS = (
         "aj job list",
         "aj job list -s running -o name",
         exits=(1, 2, 7),
+        kind="job.list",
     ),
-    _command("job show", "the same as `aj status`", "aj job show 1a2b3c4d", exits=(1, 2, 3, 7), module="aj.cli.status"),
-    _command("job why", "why a job does not run yet", "aj job why 1a2b3c4d", exits=(1, 2, 3, 7), formats=NO_IDS),
+    _command(
+        "job show",
+        "the same as `aj status`",
+        "aj job show 1a2b3c4d",
+        exits=(1, 2, 3, 7),
+        module="aj.cli.status",
+        kind="status",
+    ),
+    _command(
+        "job why",
+        "why a job does not run yet",
+        "aj job why 1a2b3c4d",
+        exits=(1, 2, 3, 7),
+        formats=NO_IDS,
+        kind="job.why",
+    ),
     _command(
         "job logs",
         "the same as `aj logs`",
@@ -180,7 +214,7 @@ _COMMANDS = (
         exits=(1, 2, 3, 7, 130),
         formats=("table", "json", "jsonl"),
         module="aj.cli.logs",
-        streams=True,
+        kind="logs",
     ),
     _command(
         "job cancel",
@@ -188,12 +222,14 @@ _COMMANDS = (
         "aj job cancel 1a2b3c4d",
         exits=(1, 2, 3, 5, 6, 7, 124),
         module="aj.cli.terminate",
+        kind="result",
     ),
     _command(
         "job delete",
         "remove an ended job with its logs and files",
         "aj job delete 1a2b3c4d --yes",
         exits=(1, 2, 3, 5, 7),
+        kind="result",
     ),
     _command(
         "queue list",
@@ -201,6 +237,7 @@ _COMMANDS = (
         "aj queue list",
         "aj queue list --all -s failed",
         local=True,
+        kind="queue.list",
     ),
     _command(
         "queue show",
@@ -208,6 +245,7 @@ _COMMANDS = (
         "aj queue show q-1a2b3c4d",
         exits=(2, 3),
         local=True,
+        kind="queue.entry",
     ),
     _command(
         "queue wait",
@@ -215,6 +253,7 @@ _COMMANDS = (
         "aj queue wait q-1a2b3c4d",
         "aj queue wait q-1a2b3c4d --timeout 10m",
         exits=(1, 2, 3, 7, 124, 130),
+        kind="queue.list",
     ),
     _command(
         "queue cancel",
@@ -222,6 +261,7 @@ _COMMANDS = (
         "aj queue cancel q-1a2b3c4d",
         "aj queue cancel --all-pending --yes",
         exits=(1, 2, 3, 5, 7),
+        kind="result",
     ),
     _command(
         "queue resume",
@@ -229,12 +269,14 @@ _COMMANDS = (
         "aj queue resume",
         "aj queue resume --all",
         exits=(1, 2, 5, 7),
+        kind="result",
     ),
     _command(
         "queue retry",
         "submit a failed ticket once more",
         "aj queue retry q-1a2b3c4d",
         exits=(1, 2, 3, 5, 6, 7),
+        kind="result",
     ),
     _command(
         "queue reconcile",
@@ -242,8 +284,16 @@ _COMMANDS = (
         "aj queue reconcile",
         "aj queue reconcile q-1a2b3c4d",
         exits=(1, 2, 3, 5, 6, 7),
+        kind="result",
     ),
-    _command("template list", "templates of this project", "aj template list", "aj template list --json", local=True),
+    _command(
+        "template list",
+        "templates of this project",
+        "aj template list",
+        "aj template list --json",
+        local=True,
+        kind="template.list",
+    ),
     _command(
         "template show",
         "a template with everything it inherits",
@@ -253,6 +303,7 @@ _COMMANDS = (
         exits=(2, 3),
         formats=NO_IDS,
         local=True,
+        kind="template",
     ),
     _command(
         "template validate",
@@ -262,6 +313,7 @@ _COMMANDS = (
         exits=(2, 3),
         formats=NO_IDS,
         local=True,
+        kind="template.validation",
     ),
     _command(
         "template compare",
@@ -270,10 +322,22 @@ _COMMANDS = (
         exits=(2, 3),
         formats=NO_IDS,
         local=True,
+        kind="template.diff",
     ),
-    _command("config show", "all settings and where they come from", "aj config show", formats=NO_IDS, local=True),
-    _command("config path", "the files that hold settings", "aj config path", formats=NO_IDS, local=True),
-    _command("config get", "one setting", "aj config get template", exits=(2, 3), formats=NO_IDS, local=True),
+    _command(
+        "config show",
+        "all settings and where they come from",
+        "aj config show",
+        formats=NO_IDS,
+        local=True,
+        kind="config",
+    ),
+    _command(
+        "config path", "the files that hold settings", "aj config path", formats=NO_IDS, local=True, kind="config.path"
+    ),
+    _command(
+        "config get", "one setting", "aj config get template", exits=(2, 3), formats=NO_IDS, local=True, kind="config"
+    ),
     _command(
         "config set",
         "change a setting of this project, or of the user",
@@ -282,9 +346,16 @@ _COMMANDS = (
         exits=(1, 2, 5),
         formats=NO_IDS,
         local=True,
+        kind="config",
     ),
     _command(
-        "config unset", "take a setting back", "aj config unset template", exits=(1, 2, 5), formats=NO_IDS, local=True
+        "config unset",
+        "take a setting back",
+        "aj config unset template",
+        exits=(1, 2, 5),
+        formats=NO_IDS,
+        local=True,
+        kind="result/unset",
     ),
     _command(
         "config experiment",
@@ -294,6 +365,7 @@ _COMMANDS = (
         exits=(1, 2, 5),
         formats=NO_IDS,
         local=True,
+        kind="config",
     ),
     _command(
         "config timezone",
@@ -303,6 +375,7 @@ _COMMANDS = (
         exits=(1, 2, 5),
         formats=NO_IDS,
         local=True,
+        kind="config",
     ),
     _command(
         "code stats",
@@ -312,10 +385,19 @@ _COMMANDS = (
         exits=(2, 3),
         formats=NO_IDS,
         local=True,
+        kind="code.stats",
     ),
-    _command("daemon start", "start the daemon", "aj daemon start", exits=(1, 2, 7), formats=NO_IDS),
     _command(
-        "daemon status", "whether the daemon runs", "aj daemon status", exits=(2, 3, 7), formats=NO_IDS, local=True
+        "daemon start", "start the daemon", "aj daemon start", exits=(1, 2, 7), formats=NO_IDS, kind="result/start"
+    ),
+    _command(
+        "daemon status",
+        "whether the daemon runs",
+        "aj daemon status",
+        exits=(2, 3, 7),
+        formats=NO_IDS,
+        local=True,
+        kind="daemon",
     ),
     _command(
         "daemon stop",
@@ -325,6 +407,7 @@ _COMMANDS = (
         exits=(1, 2, 7, 124),
         formats=NO_IDS,
         local=True,
+        kind="result/stop",
     ),
     _command(
         "daemon restart",
@@ -332,6 +415,7 @@ _COMMANDS = (
         "aj daemon restart",
         exits=(1, 2, 7, 124),
         formats=NO_IDS,
+        kind="result/start",
     ),
     _command(
         "daemon logs",
@@ -368,6 +452,7 @@ _COMMANDS = (
         formats=NO_IDS,
         heading=SYSTEM,
         local=True,
+        kind="version",
     ),
 )
 
@@ -401,6 +486,8 @@ def resolve(path: tuple[str, ...]) -> tuple[str, ...] | None:
 
 def children(path: tuple[str, ...]) -> list[str]:
     """Return the words that may follow a group's path, in the order of the help page; aliases not among them."""
+    if not path:
+        return [name[0] for heading in HEADINGS for name, _ in under(heading)]
     depth = len(path)
     found = [*GROUPS, *COMMANDS]
     return list(dict.fromkeys(name[depth] for name in found if len(name) > depth and name[:depth] == path))
@@ -414,7 +501,7 @@ def says(path: tuple[str, ...]) -> str:
 def under(heading: str) -> Iterable[tuple[tuple[str, ...], str]]:
     """Yield the first words of a heading with their lines, in order."""
     order = {
-        STARTED: ("init", "run", "help"),
+        STARTED: ("init", "run", "docs", "help"),
         JOBS: ("job", "status", "wait", "logs", "exec", "terminate", "resubmit", "list", "queue"),
         PROJECT: ("template", "config", "code"),
         SYSTEM: ("daemon", "completion", "schema", "version"),

@@ -10,7 +10,7 @@ from aj.model.json import Json
 from aj.store.config import Setting
 from aj.store.keys import KEYS
 from aj.view import schema
-from aj.view.document import Column, Document, Form, Item
+from aj.view.document import Column, Document, Form, Item, result
 from aj.view.schema import Schema
 
 COLUMNS = (
@@ -66,6 +66,12 @@ def files(found: Sequence[tuple[str, Path]]) -> Document:
     return Document("config.path", {"items": tuple(items)}, rows=items, columns=columns)
 
 
+def unset(key: str, file: Path, *, was_set: bool) -> Document:
+    """Make the document of a setting that was taken back."""
+    words = f"{key} is no longer set" if was_set else f"{key} was not set there"
+    return result("unset", [{"key": key, "file": str(file)}], status="ok" if was_set else "noop", text=words)
+
+
 def schemas() -> Mapping[str, Schema]:
     """Return the schemas of the documents of this room."""
     maybe_text = schema.maybe(schema.TEXT)
@@ -81,5 +87,6 @@ def schemas() -> Mapping[str, Schema]:
     file = schema.record(source=schema.one_of("project", "user"), file=schema.TEXT, exists=schema.YES_NO)
     return {
         "config": schema.record(items=schema.many(setting)),
+        "result/unset": schema.result(schema.record(key=schema.TEXT, file=schema.TEXT)),
         "config.path": schema.record(items=schema.many(file)),
     }

@@ -57,6 +57,7 @@ class Document:
     `body` are the keys of the JSON document beside `schema_version`, `kind` and `warnings`. A table has
     `columns` for its `rows`; or `upright`, one line a field of the single row; or ready-made `text`.
     `ids` is what the format `name` prints, None when there is none. `empty` is said when there are no rows.
+    `after` are lines below the table; `footer` are remarks beside the answer, on stderr.
     """
 
     kind: str
@@ -67,6 +68,7 @@ class Document:
     text: str | None = None
     ids: Sequence[str] | None = None
     empty: str | None = None
+    after: Sequence[str] = ()
     footer: Sequence[str] = ()
 
     @property
@@ -110,7 +112,7 @@ def single(
     *,
     text: str | None = None,
     ids: str | None = None,
-    footer: Sequence[str] = (),
+    after: Sequence[str] = (),
 ) -> Document:
     """Make a document of one thing under `item`; its table is one line a column, or the given text."""
     return Document(
@@ -121,7 +123,7 @@ def single(
         upright=True,
         text=text,
         ids=None if ids is None else [str(item[ids])],
-        footer=footer,
+        after=after,
     )
 
 

@@ -26,5 +26,5 @@ def made(directory: Path, written: Sequence[Path], following: Sequence[str], her
 def schemas() -> Mapping[str, Schema]:
     """Return the schemas of the documents of this room."""
     return {
-        "result:init": schema.result(schema.record(path=schema.TEXT), path=schema.TEXT, next=schema.NAMES),
+        "result/init": schema.result(schema.record(path=schema.TEXT), path=schema.TEXT, next=schema.NAMES),
     }

@@ -6,15 +6,18 @@ The record of a job has the published spelling of its keys (`completedAt`), whic
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from aj.base import clock, text, units
 from aj.model.state import JobState
+from aj.model.ticket import Ticket
 from aj.model.workload import Event, Retry, Workload
-from aj.view import schema
+from aj.view import queue, schema
 from aj.view.document import Column, Document, Form, Item, listing, single
 from aj.view.schema import Schema
 from aj.wire.messages import JobAnswer
 
+LAST_EVENTS = 5  # what happened lately; `-v` and JSON have all
 COLUMNS = (
     Column("id", form=Form.ID),
     Column("state", form=Form.STATE),
@@ -120,10 +123,24 @@ def jobs(found: Sequence[Workload], now: float, *, truncated: bool = False, scop
 
 def status(answer: JobAnswer, now: float, *, verbose: bool) -> Document:
     """Make the document of one job: record, events, and what it waits for; a verbose text lists all events."""
-    item = status_item(answer, now)
-    shown = answer.events if verbose else answer.events[-5:]
-    footer = [event_line(event) for event in shown]
-    return single("status", {**item}, FIELDS, footer=footer)
+    shown = answer.events if verbose else answer.events[-LAST_EVENTS:]
+    return single("status", status_item(answer, now), FIELDS, after=[event_line(event) for event in shown])
+
+
+def promised(ticket: Ticket) -> Document:
+    """Make the status document of a submission that is no job of this machine."""
+    item = {
+        "workload": None,
+        "ticket": queue.item(ticket),
+        "events": (),
+        "eventsTotal": 0,
+        "jobsAhead": None,
+        "retry": None,
+        "retry_text": None,
+        "logs": None,
+    }
+    columns = [replace(column, key=f"ticket.{column.key or column.title}") for column in queue.FIELDS]
+    return single("status", item, columns)
 
 
 def status_item(answer: JobAnswer, now: float) -> Item:
@@ -131,6 +148,7 @@ def status_item(answer: JobAnswer, now: float) -> Item:
     job = answer.workload
     return {
         "workload": record(job, now),
+        "ticket": None,
         "events": tuple(event_item(job.id, event) for event in answer.events),
         "eventsTotal": answer.events_total,
         "jobsAhead": answer.jobs_ahead,
@@ -178,7 +196,7 @@ def _retry_text(retry: Retry | None, now: float) -> str | None:
 
 def why(answer: JobAnswer) -> Document:
     """Make the list of what keeps a job from running, the first obstacle first."""
-    items = [{"place": at, "reason": reason} for at, reason in enumerate(_obstacles(answer), start=1)]
+    items: list[Item] = [{"place": at, "reason": reason} for at, reason in enumerate(_obstacles(answer), start=1)]
     body: Item = {"id": answer.workload.id, "state": answer.workload.state.value, "items": tuple(items)}
     return Document("job.why", body, rows=items, columns=(Column("place", form=Form.NUMBER), Column("reason")))
 
@@ -261,7 +279,8 @@ def schemas() -> Mapping[str, Schema]:
         message=schema.TEXT,
     )
     one = schema.record(
-        workload=job,
+        workload=schema.maybe(job),
+        ticket=schema.maybe(queue.ticket_schema()),
         events=schema.many(event),
         eventsTotal=schema.WHOLE,
         jobsAhead=maybe_whole,

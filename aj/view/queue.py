@@ -94,9 +94,9 @@ def entry(ticket: Ticket, project: str | None = None) -> Document:
     return single("queue.entry", item(ticket, project), FIELDS, ids="ticket")
 
 
-def schemas() -> Mapping[str, Schema]:
-    """Return the schemas of the documents of this room."""
-    entry = schema.record(
+def ticket_schema() -> Schema:
+    """Return the schema of one ticket."""
+    return schema.record(
         ticket=schema.TEXT,
         id=schema.TEXT,
         mode=schema.of(Mode),
@@ -119,6 +119,11 @@ def schemas() -> Mapping[str, Schema]:
         session=schema.maybe(schema.TEXT),
         project=schema.maybe(schema.TEXT),
     )
+
+
+def schemas() -> Mapping[str, Schema]:
+    """Return the schemas of the documents of this room."""
+    entry = ticket_schema()
     return {
         "queue.list": schema.listing(entry, scope=schema.maybe(schema.TEXT)),
         "queue.entry": schema.single(entry),

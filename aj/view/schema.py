@@ -25,7 +25,7 @@ YES_NO: Schema = {"type": "boolean"}
 ANY: Schema = {}
 NAMES: Schema = {"type": "array", "items": TEXT}
 
-# kind -> the view that holds its schema in `schemas()`
+# kind -> the view that holds its schema in `schemas()`; behind a slash: of one action
 KINDS: Mapping[str, str] = {
     "help": "aj.view.help",
     "version": "aj.view.version",
@@ -41,6 +41,18 @@ KINDS: Mapping[str, str] = {
     "template.diff": "aj.view.template",
     "config": "aj.view.config",
     "config.path": "aj.view.config",
+    "code.stats": "aj.view.code",
+    "daemon": "aj.view.daemon",
+    "docs": "aj.view.docs",
+    "result": "aj.view.action",
+    "result/unset": "aj.view.config",
+    "result/start": "aj.view.daemon",
+    "result/stop": "aj.view.daemon",
+    "result/init": "aj.view.init",
+    "logs": "aj.view.logs",
+    "submission": "aj.view.submission",
+    "submission.argv": "aj.view.submission",
+    "submission.files": "aj.view.submission",
 }
 
 
@@ -122,7 +134,7 @@ def whole(kind: str) -> Schema:
     """Return the complete JSON schema of a kind of document."""
     body: Mapping[str, typing.Any] = importlib.import_module(KINDS[kind]).schemas()[kind]
     notice = record(code=TEXT, message=TEXT, file=maybe(TEXT), line=maybe(WHOLE))
-    head: Schema = {"schema_version": {"const": SCHEMA_VERSION}, "kind": {"const": kind}}
+    head: Schema = {"schema_version": {"const": SCHEMA_VERSION}, "kind": {"const": kind.partition("/")[0]}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": kind,

@@ -108,6 +108,8 @@ class Screen:
 
     def _show_table(self, document: Document) -> None:
         words = table.ended(document.text) if document.text is not None else table.render(document, self.look())
+        if document.after:
+            words += "\n" + "".join(f"{text.visible(line)}\n" for line in document.after)
         if words:
             self._out(words)
         elif document.empty:
@@ -167,6 +169,13 @@ class Screen:
         else:
             self._out_bytes(_json(whole, indent=2) + b"\n")
 
+    def bare(self, document: Document) -> None:
+        """Write a document's body alone: for what is a document of its own kind already."""
+        if self.format is Format.TABLE:
+            self._out_bytes(_json(document.body, indent=2) + b"\n")
+        else:
+            self._machine(document.body)
+
     # talk
 
     def note(self, words: str) -> None:
@@ -191,6 +200,12 @@ class Screen:
         self.warnings.append(notice)
         place = f"{file}:{line}: " if file and line else f"{file}: " if file else ""
         self._err(f"aj: warning: {place}{message}")
+
+    def trouble(self, words: str, hint: str | None = None) -> None:
+        """Say an error that does not end the command."""
+        self._err(f"aj: {words}")
+        if hint:
+            self._err(f"hint: {hint}")
 
     def error(self, error: AjError, partial: Sequence[Item] = (), *, here: Path | None = None) -> None:
         """Say an error: one line and its hint on stderr, and in a machine format the one document on stdout.

@@ -8,6 +8,7 @@ from pathlib import Path
 from aj.base import paths
 from aj.base.errors import Place
 from aj.model.json import Json
+from aj.template.check import Report
 from aj.template.issue import Issue
 from aj.template.load import Entry, Resolved
 from aj.template.origin import Origin
@@ -28,7 +29,7 @@ COLUMNS = (
 )
 ORIGIN_COLUMNS = (
     Column("path", form=Form.ID),
-    Column("value", flexible=True),
+    Column("value", "value_text", flexible=True),
     Column("place", form=Form.ID),
     Column("rule"),
     Column("hides", "hidden"),
@@ -75,7 +76,7 @@ def origins(template: Resolved, found: Mapping[str, Origin], values: Mapping[str
     rows: list[Item] = [
         {
             "path": path,
-            "value": values.get(path),
+            "value_text": values.get(path),
             "place": shown_place(origin.place, here),
             "rule": origin.rule.value,
             "hidden": tuple(shown_place(place, here) for place in origin.hidden),
@@ -103,21 +104,19 @@ def shown_place(place: Place, here: Path) -> str:
     return str(Place(paths.shown(place.file, here), place.line, place.column))
 
 
-def validation(found: Sequence[tuple[str, Sequence[Issue]]], here: Path, *, strict: bool) -> Document:
+def validation(reports: Sequence[Report], here: Path, *, strict: bool) -> Document:
     """Make the findings about templates; a template is valid without errors, or without warnings when strict."""
-    items = [_finding(name, issues, strict=strict) for name, issues in found]
-    valid = sum(bool(item["ok"]) for item in items)
+    items: list[Item] = []
     lines: list[str] = []
-    for (name, issues), item in zip(found, items, strict=True):
-        lines += [f"{name}: ok"] if item["ok"] and not issues else [f"{name}: {'ok' if item['ok'] else 'not valid'}"]
-        lines += [line for issue in issues for line in _issue_lines(issue, here)]
+    for report in reports:
+        fine = report.is_clean if strict else report.ok
+        issues = tuple(issue.json() for issue in report.issues)
+        items.append({"name": report.name, "path": str(report.path), "kind": report.kind, "ok": fine, "issues": issues})
+        lines.append(f"{report.name}: {'ok' if fine else 'not valid'}")
+        lines += [line for issue in report.issues for line in _issue_lines(issue, here)]
+    valid = sum(bool(item["ok"]) for item in items)
     body: Item = {"valid": valid, "invalid": len(items) - valid, "items": tuple(items)}
     return Document("template.validation", body, rows=items, text="\n".join(lines), empty="no templates")
-
-
-def _finding(name: str, issues: Sequence[Issue], *, strict: bool) -> Item:
-    grave = [issue for issue in issues if issue.is_error or (strict and issue.level.value == "warning")]
-    return {"name": name, "ok": not grave, "issues": tuple(issue.json() for issue in issues)}
 
 
 def _issue_lines(issue: Issue, here: Path) -> list[str]:
@@ -173,7 +172,9 @@ def schemas() -> Mapping[str, Schema]:
         origin=schema.maybe(schema.table(origin)),
         text=maybe_text,
     )
-    finding = schema.record(name=schema.TEXT, ok=schema.YES_NO, issues=schema.many(issue))
+    finding = schema.record(
+        name=schema.TEXT, path=schema.TEXT, kind=schema.TEXT, ok=schema.YES_NO, issues=schema.many(issue)
+    )
     return {
         "template.list": schema.listing(entry),
         "template": schema.single(shown),

@@ -8,7 +8,7 @@ from typing import Annotated
 from aj.cli.context import Context
 from aj.cli.declare import Option, Word, filled
 from aj.store import config
-from aj.view.document import Item, result
+from aj.view import config as view
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,5 @@ def run(opts: Options, ctx: Context) -> int:
     """Remove the setting; one that was not set there is no failure."""
     project = None if opts.user else ctx.need_project()
     was_set = config.unset(ctx.layout, project, opts.key)
-    item: Item = {"key": opts.key, "file": str(config.file_of(ctx.layout, project))}
-    words = f"{opts.key} is no longer set" if was_set else f"{opts.key} was not set there"
-    ctx.screen.show(result("unset", [item], status="ok" if was_set else "noop", text=words))
+    ctx.screen.show(view.unset(opts.key, config.file_of(ctx.layout, project), was_set=was_set))
     return 0

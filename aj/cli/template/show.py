@@ -48,7 +48,8 @@ def _view(opts: Options, found: Resolved, ctx: Context) -> Document:
 
 
 def _values(found: Resolved) -> Mapping[str, Json]:
-    return {path: tree.plain(leaf) for path, leaf in tree.leaves(found.tree)}
+    """Return every value as its file has it."""
+    return {path: getattr(leaf, "raw", tree.shown(leaf)) for path, leaf in tree.leaves(found.tree)}
 
 
 def _raw(library: load.Library, name: str) -> Document:

@@ -1,0 +1,26 @@
+"""aj daemon restart: end the daemon and start it with this environment; what waited goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from aj.cli.context import Context
+from aj.cli.daemon import start
+from aj.cli.declare import Option, duration
+
+
+@dataclass(frozen=True)
+class Options:
+    """How patiently."""
+
+    force: Annotated[bool, Option("--force", "at once; a running submission has an unknown outcome then")] = False
+    timeout_s: Annotated[float | None, Option("--timeout", "give up waiting after this long", "DURATION", duration)] = (
+        None
+    )
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Restart it. Raises TimedOut, DaemonError."""
+    start.show(ctx, "restart", ctx.client.daemon.restart(force=opts.force, timeout_s=opts.timeout_s))
+    return 0

@@ -1,0 +1,38 @@
+"""aj exec: run a command inside a running job, on this terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from aj.base import proc
+from aj.base.errors import AjError, Refused
+from aj.cli import named
+from aj.cli.context import Context
+from aj.cli.declare import Option, Word, filled, whole
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which job, and what."""
+
+    job: Annotated[str, Word("ID", "the job, its ticket or its name", filled, values="job")]
+    command: Annotated[
+        tuple[str, ...], Word("CMD", "one word is a shell line, several are the exact words", many=True, freezes=True)
+    ]
+    rank: Annotated[int, Option("--rank", "beside which process (0)", "N", whole())] = 0
+    stdin: Annotated[bool, Option("-i --stdin", "hand this stdin on")] = False
+    tty: Annotated[bool, Option("--tty", "hand this terminal on, stdin too")] = False
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Run it and return its own exit code. Raises NotFound, Refused when the job does not run."""
+    found = named.find(ctx, opts.job)
+    if found.job is None:
+        raise Refused(f"{opts.job} does not run yet", hint=f"`aj queue show q-{found.id}`", code="not-running")
+    plan = ctx.client.jobs.exec_plan(found.job.id, opts.command, rank=opts.rank)
+    try:
+        return proc.run_here(plan.argv, cwd=Path(plan.cwd), env=plan.env, reads=opts.stdin or opts.tty)
+    except OSError as error:
+        raise AjError(f"cannot run {plan.argv[0]}: {error.strerror}", code="cannot-run") from error

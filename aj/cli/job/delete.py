@@ -1,0 +1,39 @@
+"""aj job delete: remove an ended job with its logs and the files it wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from aj.base.errors import Refused
+from aj.cli import named, several
+from aj.cli.context import Context
+from aj.cli.declare import Option, Word, filled
+from aj.view import action
+from aj.view.document import Item
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which jobs."""
+
+    jobs: Annotated[tuple[str, ...], Word("ID", "the jobs", filled, many=True, values="job")]
+    yes: Annotated[bool, Option("-y --yes", "do not ask")] = False
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Delete them. Raises NotFound, Refused for a job that has not ended or without a yes."""
+    what = opts.jobs[0] if len(opts.jobs) == 1 else f"{len(opts.jobs)} jobs"
+    ctx.screen.confirm(f"delete {what} with logs and files", yes=opts.yes)
+    outcome = several.each(ctx, opts.jobs, lambda word: _delete(ctx, word))
+    ctx.screen.show(action.done("delete", outcome.items, outcome.status))
+    return outcome.code
+
+
+def _delete(ctx: Context, word: str) -> Item:
+    found = named.find(ctx, word)
+    if found.job is None:
+        raise Refused(f"{word} is no job of this machine", hint=f"`aj queue show q-{found.id}`", code="not-a-job")
+    done = ctx.client.jobs.delete(found.job.id)
+    ctx.tell_warnings(done.warnings)
+    return action.item(found.job.id, status=done.status, state=None, detail=done.detail)

@@ -1,0 +1,140 @@
+"""aj logs: what a job printed, byte for byte, read from this machine without a daemon."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from aj.base import clock, units
+from aj.base.errors import AjError
+from aj.cli import named
+from aj.cli.context import Context
+from aj.cli.declare import Option, Word, choice, filled, whole
+from aj.model.log import Chunk, Source
+from aj.store import joblogs, jobs
+from aj.view import logs as view
+from aj.view.document import Item
+from aj.view.screen import Format
+
+
+def moment(word: str) -> float:
+    """Read `10m` as so long ago (negative seconds), or an RFC 3339 time (seconds since the epoch)."""
+    try:
+        return -units.parse_duration(word)
+    except ValueError:
+        pass
+    try:
+        return clock.from_rfc3339(word)
+    except ValueError:
+        raise ValueError(f"`{word}` is neither a duration nor a time such as 2026-01-31T12:00:00Z") from None
+
+
+def sources(word: str) -> tuple[Source, ...]:
+    """Read names of sources with commas between them."""
+    known = choice(*(source.value for source in Source))
+    return tuple(Source(str(known(part))) for part in word.split(","))
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which job, and which part of its log."""
+
+    job: Annotated[str, Word("ID", "the job, its ticket or its name", filled, values="job")]
+    follow: Annotated[bool, Option("-f --follow", "go on until the job has ended")] = False
+    tail: Annotated[int | None, Option("--tail", "only the last lines", "N", whole())] = None
+    since: Annotated[float | None, Option("--since", "only what is newer: 10m, or a time", "T", moment)] = None
+    attempt: Annotated[int | None, Option("--attempt", "of this start; else the newest", "N", whole(1))] = None
+    rank: Annotated[int | None, Option("--rank", "of this process only", "N", whole())] = None
+    source: Annotated[
+        tuple[Source, ...] | None, Option("--source", "user, runner, platform", "NAMES", sources, values="source")
+    ] = None
+    grep: Annotated[str | None, Option("--grep", "only lines with this text", "TEXT", filled)] = None
+    raw: Annotated[bool, Option("--raw", "let every control sequence through to the terminal")] = False
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Print the log. Raises NotFound, UserError when several jobs fit."""
+    job_id = named.on_disk(ctx, opts.job)
+    if opts.follow:
+        if ctx.screen.format is Format.JSON:
+            ctx.screen.format = Format.JSONL
+        follow(ctx, job_id, opts)
+        return 0
+    chunks = joblogs.read(
+        ctx.layout.job(job_id),
+        attempt=opts.attempt,
+        rank=opts.rank,
+        sources=opts.source,
+        tail=opts.tail,
+        since=_since(opts, ctx),
+    )
+    if ctx.screen.format is Format.TABLE:
+        written = _print(chunks, opts, ctx)
+    else:
+        lines = [line for chunk in chunks for line in _lines(chunk, opts)]
+        ctx.screen.show(view.lines(job_id, lines))
+        written = bool(lines)
+    if not written:
+        _tell_silence(job_id, ctx)
+    return 0
+
+
+def follow(ctx: Context, job_id: str, opts: Options, *, stop: threading.Event | None = None) -> None:
+    """Print the log as it is written until the job has ended, or `stop` is set."""
+    folder = ctx.layout.job(job_id)
+    chunks = joblogs.follow(
+        folder,
+        lambda: jobs.has_ended(folder),
+        attempt=opts.attempt,
+        rank=opts.rank,
+        sources=opts.source,
+        tail=opts.tail,
+        since=_since(opts, ctx),
+        clock=ctx.clock,
+        stop=stop,
+    )
+    if ctx.screen.format is Format.TABLE:
+        _print(chunks, opts, ctx)
+        return
+    for chunk in chunks:
+        for line in _lines(chunk, opts):
+            ctx.screen.item(line)
+
+
+def _since(opts: Options, ctx: Context) -> float | None:
+    if opts.since is None:
+        return None
+    return ctx.clock.now() + opts.since if opts.since <= 0 else opts.since
+
+
+def _print(chunks: Iterator[Chunk], opts: Options, ctx: Context) -> bool:
+    """Write the bytes; whether there were any."""
+    write = ctx.screen.raw if opts.raw else ctx.screen.verbatim
+    written = False
+    for chunk in chunks:
+        data = chunk.data if opts.grep is None else _matching(chunk.data, opts.grep)
+        if data:
+            write(data)
+            written = True
+    return written
+
+
+def _matching(data: bytes, wanted: str) -> bytes:
+    return b"".join(line for line in data.splitlines(keepends=True) if wanted.encode() in line)
+
+
+def _lines(chunk: Chunk, opts: Options) -> list[Item]:
+    data = chunk.data if opts.grep is None else _matching(chunk.data, opts.grep)
+    return [view.line(chunk, line) for line in data.splitlines()]
+
+
+def _tell_silence(job_id: str, ctx: Context) -> None:
+    """Say why there is nothing."""
+    try:
+        state = jobs.read(ctx.layout, job_id).state
+    except AjError:
+        return  # the job was removed meanwhile
+    what = "nothing was printed" if state.is_final else "nothing is printed yet"
+    ctx.screen.note(f"{what}: {job_id} is {state}")

@@ -1,0 +1,27 @@
+"""aj queue resume: open this project, or all, so that their waiting tickets go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from aj.cli.context import Context
+from aj.cli.declare import Option
+from aj.view import action
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which projects."""
+
+    every: Annotated[bool, Option("--all", "every project that has a queue")] = False
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Go on with what waits. Raises Refused when another daemon owns the project."""
+    done = ctx.client.queue.resume(all_projects=opts.every)
+    ctx.tell_warnings(done.warnings)
+    what = "all" if opts.every else ctx.key
+    item = action.item(what, status=done.status, state=None, detail=done.detail)
+    ctx.screen.show(action.done("resume", [item], done.status))
+    return 0

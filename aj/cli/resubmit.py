@@ -1,0 +1,36 @@
+"""aj resubmit: run an ended job again under its own id, with the same code and command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from aj.base.errors import Refused
+from aj.cli import named
+from aj.cli.context import Context
+from aj.cli.declare import Option, Word, duration, filled
+from aj.view import action
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which job, and when."""
+
+    job: Annotated[str, Word("ID", "the job, its ticket or its name", filled, values="job")]
+    when_clean: Annotated[bool, Option("--when-clean", "as soon as what it left is cleaned up")] = False
+    timeout_s: Annotated[
+        float | None, Option("--timeout", "fail unless it has started within this long", "DURATION", duration)
+    ] = None
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Run it again. Raises NotFound, Refused for a job that has not ended or is not cleaned up yet."""
+    found = named.find(ctx, opts.job)
+    if found.job is None:
+        raise Refused(f"{opts.job} is no job yet", hint=f"`aj queue retry q-{found.id}`", code="not-a-job")
+    answer = ctx.client.jobs.resubmit(found.job.id, when_clean=opts.when_clean, start_timeout_s=opts.timeout_s)
+    ctx.tell_warnings(answer.warnings)
+    job = answer.workload
+    item = action.item(job.id, status="ok", state=job.state.value, detail=f"revision {job.submission_revision}")
+    ctx.screen.show(action.done("resubmit", [item], "ok"))
+    return 0

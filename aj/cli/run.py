@@ -1,0 +1,83 @@
+"""aj run: submit a command with the settings of a template."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from aj.base.errors import OptionError
+from aj.cli.context import Context
+from aj.cli.declare import Option, Word, choice, duration
+
+SHOWS = ("argv", "files", "body", "manifest")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to submit, with which sizes, and what to do then."""
+
+    command: Annotated[
+        tuple[str, ...], Word("COMMAND", "a program or a .py or .sh file, with its words", many=True, freezes=True)
+    ]
+    template: Annotated[
+        str | None, Option("-t --template", "the template; else the default one", "NAME", values="template")
+    ] = None
+    nodes: Annotated[str | None, Option("-n --nodes", "nodes; else the template's", "N")] = None
+    processes: Annotated[
+        str | None,
+        Option("-p --processes --gpn --gpus-per-node", "SKU size of a node: GPUs, or the place of a CPU size", "N"),
+    ] = None
+    per_node: Annotated[
+        str | None, Option("--ppn --processes-per-node", "processes that are started on each node (1)", "N")
+    ] = None
+    env: Annotated[
+        tuple[str, ...], Option("-e --env", "a variable of the job; a name alone takes yours", "K=V", repeats=True)
+    ] = ()
+    env_file: Annotated[
+        tuple[str, ...], Option("--env-file", "variables by the line", "FILE", repeats=True, values="file")
+    ] = ()
+    dry_run: Annotated[bool, Option("-d --dry-run", "render, check and send nothing")] = False
+    show: Annotated[
+        str | None, Option("--show", "with -d: argv, files, body or manifest", "VIEW", choice(*SHOWS), values="show")
+    ] = None
+    show_env: Annotated[bool, Option("--show-env", "with -d: do not mask values with secret names")] = False
+    strict: Annotated[bool, Option("--strict", "a warning is an error")] = False
+    queue: Annotated[bool, Option("--queue", "stand in line, and return as soon as that is certain")] = False
+    wait: Annotated[bool, Option("--wait", "until the job has ended")] = False
+    follow: Annotated[bool, Option("--follow", "as --wait, with its log on stdout")] = False
+    wait_timeout_s: Annotated[
+        float | None, Option("--wait-timeout", "give up waiting after this long", "DURATION", duration)
+    ] = None
+    exit_status: Annotated[bool, Option("--exit-status", "end with the job's own exit code")] = False
+    timeout_s: Annotated[
+        float | None, Option("--timeout", "fail unless it has started within this long", "DURATION", duration)
+    ] = None
+    experiment: Annotated[str | None, Option("--experiment", "the experiment", "NAME")] = None
+    require_clean: Annotated[bool, Option("--require-clean", "refuse a changed git tree")] = False
+    amlt: Annotated[bool, Option("--amlt", "render for the external amlt program")] = False
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Submit, or render with `-d`. Raises what is wrong before anything is sent."""
+    _check(opts)
+    if opts.dry_run:
+        from aj.cli import dryrun
+
+        return dryrun.run(opts, ctx)
+    from aj.cli import submit
+
+    return submit.run(opts, ctx)
+
+
+def _check(opts: Options) -> None:
+    """Refuse options that contradict each other. Raises OptionError."""
+    if not opts.command[0]:
+        raise OptionError("COMMAND is empty", hint="`aj run -t TEMPLATE train.py`")
+    if opts.queue and (opts.dry_run or opts.wait or opts.follow):
+        raise OptionError("`--queue` returns at once: not with `-d`, `--wait` or `--follow`")
+    if (opts.show or opts.show_env) and not opts.dry_run:
+        raise OptionError("`--show` and `--show-env` belong to a dry run", hint="add `-d`")
+    if opts.dry_run and (opts.wait or opts.follow):
+        raise OptionError("`-d` sends nothing that one could wait for", hint="leave out `--wait` and `--follow`")
+    if (opts.exit_status or opts.wait_timeout_s is not None) and not (opts.wait or opts.follow):
+        raise OptionError("`--exit-status` and `--wait-timeout` belong to `--wait`", hint="add `--wait`")

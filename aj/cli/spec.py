@@ -1,0 +1,112 @@
+"""From the words of `aj run` to a JobSpec: the template, the environment, names and sizes, all checked here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aj.backend import registry
+from aj.backend.local import options as local
+from aj.base import proc
+from aj.base.errors import OptionError, Refused, UserError
+from aj.cli.context import Context
+from aj.store.keys import EXPERIMENT
+from aj.template import build, env, load
+from aj.template.build import Built, Request
+from aj.template.load import Resolved
+from aj.template.shape import Asked, Given
+
+if TYPE_CHECKING:
+    from aj.cli.run import Options
+
+GIT_LIMIT_S = 30.0  # `git status` of a very large tree on a slow disk
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that is read once, so that the JobSpec can be made again for another id."""
+
+    opts: Options
+    resolved: Resolved
+    request: Request
+
+    def built(self, aj_id: str) -> Built:
+        """Make the JobSpec of an id. Raises TemplateError, UserError or OptionError with what is wrong."""
+        return build.build(self.resolved, replace(self.request, id=aj_id), options_of=registry.options)
+
+
+def recipe(opts: Options, ctx: Context, aj_id: str) -> Recipe:
+    """Read template, settings and environment. Raises NotFound, UserError, OptionError."""
+    project = ctx.need_project()
+    resolved = load.Library(project).resolve(_template(opts, ctx))
+    if opts.require_clean:
+        _check_clean(ctx.directory)
+    request = Request(
+        id=aj_id,
+        directory=ctx.directory,
+        argv=opts.command,
+        project=project,
+        name=ctx.settings.get("AJ_NAME"),
+        experiment=_experiment(opts, ctx),
+        asked=Asked(_given("-n", opts.nodes), _given("-p", opts.processes), _given("--ppn", opts.per_node)),
+        env=env.pairs(opts.env, ctx.settings.env),
+        env_file=_env_files(opts.env_file, ctx.directory),
+        caller=local.lent(ctx.settings.env, ctx.config.words("local.pass_env")),
+        amlt=opts.amlt,
+        start_timeout_s=opts.timeout_s,
+        max_bytes=ctx.config.number("code.max_bytes"),
+        agent=ctx.settings.get("AJ_AGENT"),
+        session=ctx.settings.get("AJ_SESSION"),
+    )
+    return Recipe(opts, resolved, request)
+
+
+def _given(option: str, text: str | None) -> Given | None:
+    return None if text is None else Given(option, text)
+
+
+def _template(opts: Options, ctx: Context) -> str:
+    name = opts.template if opts.template is not None else ctx.default_template()
+    if name is None:
+        raise UserError("no template is named", hint="`-t NAME`; `aj template list` shows them", code="no-template")
+    return name
+
+
+def _experiment(opts: Options, ctx: Context) -> str | None:
+    name = opts.experiment if opts.experiment is not None else ctx.config.text("experiment")
+    if name is None:
+        return None
+    try:
+        return str(EXPERIMENT.check(name))
+    except ValueError:
+        raise OptionError(f"--experiment {name}: it takes {EXPERIMENT.due}") from None
+
+
+def _env_files(files: tuple[str, ...], directory: Path) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for file in files:
+        try:
+            content = (directory / file).read_bytes()
+        except OSError as error:
+            raise OptionError(f"--env-file {file}: {error.strerror}") from error
+        found |= env.file_pairs(content, file)
+    return found
+
+
+def _check_clean(directory: Path) -> None:
+    """Refuse a tree that git calls changed. Raises Refused, UserError where git knows of no tree."""
+    try:
+        found = proc.run(["git", "status", "--porcelain"], cwd=directory, timeout_s=GIT_LIMIT_S)
+    except (OSError, TimeoutError) as error:
+        raise UserError(f"--require-clean: git cannot be asked: {error}") from error
+    if found.code:
+        said = found.err.decode("utf-8", "replace").strip().partition("\n")[0]
+        raise UserError(f"--require-clean: git says: {said}")
+    changed = found.out.decode("utf-8", "replace").splitlines()
+    if changed:
+        names = ", ".join(line[3:] for line in changed[:5])
+        raise Refused(
+            f"the git tree is not clean: {names}", hint="commit, or leave out `--require-clean`", code="dirty"
+        )

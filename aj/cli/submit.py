@@ -1,0 +1,137 @@
+"""The sending half of `aj run`: promise the job to the daemon, and stay with it if that was asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aj.backend import registry
+from aj.base.errors import EXIT_INTERRUPTED, AjError, UserError
+from aj.base.paths import PROJECT_FOLDER
+from aj.cli import spec as specs
+from aj.cli.context import Context
+from aj.cli.spec import Recipe
+from aj.client.submissions import draw_id
+from aj.model.job import JobSpec
+from aj.model.ticket import Mode, Ticket, TicketState
+from aj.template.build import Built
+from aj.view import submission as view
+from aj.view.screen import Format
+from aj.wire import errors
+from aj.wire.messages import TicketAnswer
+
+if TYPE_CHECKING:
+    from aj.cli.run import Options
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Submit and print what came of it. Raises what the daemon refuses, with the submission in its details."""
+    recipe = specs.recipe(opts, ctx, draw_id())
+    built = recipe.built(recipe.request.id)
+    ctx.tell_issues(built.warnings, strict=opts.strict)
+    check_sendable(built.spec)
+    tell_left_out(built.spec, ctx)
+    taken: list[Ticket] = []
+    try:
+        answer, spec = _submit(recipe, built, opts, ctx, taken)
+        _show(spec, answer.ticket, opts, ctx)
+        if opts.wait or opts.follow:
+            from aj.cli import follow
+
+            return follow.to_the_end(answer.ticket, opts, ctx)
+    except KeyboardInterrupt:
+        _tell_interrupted(built.spec, taken, ctx)
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def check_sendable(spec: JobSpec) -> None:
+    """Refuse a service that this release cannot send to. Raises UserError."""
+    if registry.entry(spec.service).traits.submits:
+        return
+    can = ", ".join(f"`{name}`" for name, entry in registry.ENTRIES.items() if entry.traits.submits)
+    raise UserError(
+        f"this release checks and renders jobs for `{spec.service}`, and submits only to {can}",
+        hint="`aj run -d ...` shows what would be sent",
+        code="not-sendable",
+    )
+
+
+def tell_left_out(spec: JobSpec, ctx: Context) -> None:
+    """Before a project's first submission, say which names of its root do not travel."""
+    if ctx.layout.journal(ctx.key).exists() or ctx.screen.quiet:
+        return
+    from aj.pack import walk
+
+    left = [name for name in walk.select(spec.code, ctx.layout.stat_cache).excluded_top if name != PROJECT_FOLDER]
+    if left:
+        ctx.screen.note(f"code: left out {', '.join(left)} (`aj code stats` tells why)")
+
+
+def _submit(
+    recipe: Recipe, built: Built, opts: Options, ctx: Context, taken: list[Ticket]
+) -> tuple[TicketAnswer, JobSpec]:
+    """Promise it; a direct submission is followed to its outcome. Raises its error when it failed."""
+    current = built.spec
+
+    def again(aj_id: str) -> JobSpec:
+        nonlocal current
+        current = recipe.built(aj_id).spec
+        return current
+
+    try:
+        answer = ctx.client.submissions.submit(
+            built.spec,
+            Mode.QUEUED if opts.queue else Mode.DIRECT,
+            wait=not opts.queue,
+            again=again,
+            accepted=taken.append,
+        )
+    except AjError as error:
+        status = "unknown" if error.exit_code == 6 else "failed"
+        error.details["submission"] = view.item(current, taken[0] if taken else None, status=status)
+        raise
+    ctx.tell_warnings(answer.warnings, code="code")
+    _raise_failure(current, answer.ticket)
+    return answer, current
+
+
+def _raise_failure(spec: JobSpec, ticket: Ticket) -> None:
+    if ticket.state not in (TicketState.FAILED, TicketState.CANCELED):
+        return
+    if ticket.error is not None:
+        error = errors.error(ticket.error)
+    else:
+        error = AjError(f"{ticket.ticket} is {ticket.state}: {ticket.detail or 'nothing more is known'}")
+    error.details["submission"] = view.item(spec, ticket)
+    raise error
+
+
+def _show(spec: JobSpec, ticket: Ticket, opts: Options, ctx: Context) -> None:
+    """Print the submission; where stdout belongs to the job's log, say it beside."""
+    if ticket.code:
+        ctx.screen.note(f"code: {view.code_text(ticket.code)}")
+    following = _next(ticket)
+    if opts.follow and ctx.screen.format is Format.TABLE:
+        ctx.screen.note(f"submitted {spec.name} as {spec.id}")
+        return
+    if opts.follow and ctx.screen.format is Format.JSON:
+        ctx.screen.format = Format.JSONL  # the log follows, a line at a time
+    ctx.screen.show(view.sent(spec, ticket, following))
+    if not (opts.wait or opts.follow):
+        ctx.screen.note("next: " + " · ".join(f"`{words}`" for words in following))
+
+
+def _next(ticket: Ticket) -> tuple[str, ...]:
+    if ticket.mode is Mode.QUEUED:
+        return f"aj queue show {ticket.ticket}", f"aj queue wait {ticket.ticket}", f"aj queue cancel {ticket.ticket}"
+    return f"aj wait {ticket.id}", f"aj logs {ticket.id} -f", f"aj status {ticket.id}"
+
+
+def _tell_interrupted(spec: JobSpec, taken: list[Ticket], ctx: Context) -> None:
+    """Say what goes on without us. Nothing is written: the daemon alone knows the outcome."""
+    if not taken:
+        ctx.screen.note(f"interrupted; not confirmed, so perhaps not submitted: `aj queue show q-{spec.id}`")
+        return
+    ticket = taken[0].ticket
+    ctx.screen.note(f"{ticket} goes on without this command: `aj queue show {ticket}`, `aj queue cancel {ticket}`")
+    ctx.screen.note(f"once it is submitted: `aj status {spec.id}`, `aj terminate {spec.id}`")

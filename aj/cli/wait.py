@@ -1,0 +1,142 @@
+"""aj wait: one line per change of state, until every job has ended."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from dataclasses import dataclass
+from typing import Annotated
+
+from aj.base import clock
+from aj.base.errors import AjError, JobFailed, gravest
+from aj.cli import follow, named, several
+from aj.cli.context import Context
+from aj.cli.declare import Option, Word, duration, filled
+from aj.client.client import Client
+from aj.model.state import JobState
+from aj.model.ticket import TicketState
+from aj.model.workload import Event, Workload
+from aj.view import job as view
+from aj.view.screen import Format
+from aj.wire import errors
+
+HEARTBEAT_S = 1800.0  # a sign of life for whoever watches the output of a job that stays as it is
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which jobs, and how long."""
+
+    jobs: Annotated[tuple[str, ...], Word("ID", "the jobs, their tickets or names", filled, many=True, values="job")]
+    timeout_s: Annotated[
+        float | None, Option("--timeout", "give up after this long; 0 looks once", "DURATION", duration)
+    ] = None
+    cleaned: Annotated[bool, Option("--cleaned", "until all that they left is cleaned up, too")] = False
+    exit_status: Annotated[bool, Option("--exit-status", "end with the job's own exit code")] = False
+
+
+@dataclass(frozen=True)
+class News:
+    """What one watcher has to tell: an event, the end of its job, or an error that ended the watching."""
+
+    word: str
+    event: Event | None = None
+    job: Workload | None = None
+    error: AjError | None = None
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Wait for all: 0 when all completed, 1 when any ended otherwise. Raises NotFound, TimedOut."""
+    news: queue.Queue[News] = queue.Queue()
+    for word in opts.jobs:
+        threading.Thread(target=_watch, args=(opts, ctx, word, news), name=f"wait {word}", daemon=True).start()
+    codes: list[int] = []
+    while len(codes) < len(opts.jobs):
+        try:
+            code = _tell(news.get(timeout=HEARTBEAT_S), opts, ctx)
+        except queue.Empty:
+            _beat(ctx)
+            continue
+        if code is not None:
+            codes.append(code)
+    return gravest(codes)
+
+
+def _watch(opts: Options, ctx: Context, word: str, news: queue.Queue[News]) -> None:
+    """Follow one job with a client of its own, which no other thread uses."""
+    client = Client(ctx.settings, ctx.project)
+    own = Context(ctx.settings, ctx.streams, ctx.clock, ctx.found, ctx.command)
+    own.client = client
+    try:
+        _follow(opts, own, word, news)
+    except AjError as error:
+        news.put(News(word, error=error))
+    finally:
+        client.close()
+
+
+def _follow(opts: Options, ctx: Context, word: str, news: queue.Queue[News]) -> None:
+    limit = None if opts.timeout_s is None else ctx.clock.monotonic() + opts.timeout_s
+    found = named.find(ctx, word)
+    job_id = found.id
+    if found.job is None and found.ticket is not None:
+        _until_submitted(ctx, found.ticket.ticket, limit)
+    shown, last = 0, None
+    for answer in ctx.client.jobs.wait(job_id, timeout_s=_left(limit, ctx), cleaned=opts.cleaned):
+        for event in answer.events:
+            if event.number > shown:
+                shown = event.number
+                news.put(News(word, event=event, job=answer.workload))
+        last = answer.workload
+    assert last is not None, "a wait that ends well has seen the job"
+    news.put(News(word, job=last))
+
+
+def _until_submitted(ctx: Context, ticket: str, limit: float | None) -> None:
+    """Wait for the submission itself. Raises its error when it failed."""
+    ended = ctx.client.queue.wait(ticket, timeout_s=_left(limit, ctx)).ticket
+    if ended.state is TicketState.COMPLETED:
+        return
+    if ended.error is not None:
+        raise errors.error(ended.error)
+    raise JobFailed(f"{ticket} was {ended.state}", hint=f"`aj queue show {ticket}`")
+
+
+def _left(limit: float | None, ctx: Context) -> float | None:
+    return None if limit is None else max(0.0, limit - ctx.clock.monotonic())
+
+
+def _tell(news: News, opts: Options, ctx: Context) -> int | None:
+    """Print one piece of news; the exit code of a job that is over."""
+    screen = ctx.screen
+    if news.error is not None:
+        return _tell_error(news, opts, ctx, news.error)
+    assert news.job is not None, "news without an error is about a job"
+    if news.event is not None:
+        if screen.format is Format.TABLE:
+            screen.line(f"{news.job.id}  {view.event_line(news.event)}")
+        else:
+            screen.item({"type": "state", **view.event_item(news.job.id, news.event)})
+        return None
+    if screen.format is not Format.TABLE:
+        screen.item(view.result_item(news.job, clock.rfc3339(ctx.clock.now())))
+    elif news.job.workdir and news.job.state is JobState.COMPLETED:
+        screen.note(f"files of {news.job.id}: {news.job.workdir}")
+    return follow.exit_code(news.job, passed_on=opts.exit_status)
+
+
+def _tell_error(news: News, opts: Options, ctx: Context, error: AjError) -> int:
+    """Raise the error of a single job; with several tell it and go on with the others."""
+    if len(opts.jobs) == 1:
+        raise error
+    item = several.failed(ctx, news.word, error)
+    if ctx.screen.format is not Format.TABLE:
+        ctx.screen.item({**item, "type": "result"})
+    return error.exit_code
+
+
+def _beat(ctx: Context) -> None:
+    if ctx.screen.format is Format.TABLE:
+        ctx.screen.note("still waiting")
+    else:
+        ctx.screen.item({"type": "heartbeat", "at": clock.rfc3339(ctx.clock.now())})

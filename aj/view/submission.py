@@ -1,0 +1,215 @@
+"""A submission: what was sent, queued or only rendered, and what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aj.base import text, units
+from aj.model.code import CodeRef
+from aj.model.job import JobSpec, Task
+from aj.model.json import Json
+from aj.model.ticket import Mode, Outcome, Ticket, TicketState
+from aj.view import schema
+from aj.view.document import Column, Document, Form, Item, single
+from aj.view.schema import Schema
+
+FIELDS = (
+    Column("status", form=Form.STATE),
+    Column("id", form=Form.ID),
+    Column("name", form=Form.ID),
+    Column("azure_name", form=Form.ID),
+    Column("backend"),
+    Column("shape", "shape_text"),
+    Column("sku"),
+    Column("code", "code_text"),
+    Column("portal", "portal_url"),
+    Column("note"),
+)
+
+
+def item(spec: JobSpec, ticket: Ticket | None, *, status: str | None = None) -> dict[str, Json]:
+    """Return a submission as JSON values; without a ticket nothing was sent."""
+    result = ticket.result if ticket else None
+    return {
+        "status": status or (_status(ticket) if ticket else "dry_run"),
+        "id": spec.id,
+        "ticket": ticket.ticket if ticket else None,
+        "name": spec.name,
+        "azure_name": result.azure_name if result else None,
+        "backend": spec.service,
+        "portal_url": result.portal_url if result else None,
+        "note": result.note if result else None,
+        "template": spec.template,
+        "experiment": spec.experiment,
+        "target": _target(spec),
+        "sku": spec.sku,
+        "matched_instances": (),
+        "shape": _shape(spec),
+        "shape_text": _shape_text(spec),
+        "tasks": tuple(_task(task) for task in spec.tasks),
+        "image": spec.image,
+        "env_names": tuple(sorted(spec.env)),
+        "command": spec.argv,
+        "code": code_item(ticket.code) if ticket and ticket.code else None,
+        "code_text": code_text(ticket.code) if ticket and ticket.code else None,
+        "path": None,
+        "document": None,
+        "next": (),
+    }
+
+
+def _status(ticket: Ticket) -> str:
+    if ticket.state is TicketState.COMPLETED:
+        return "submitted"
+    if ticket.state.is_final:
+        return "unknown" if ticket.outcome is Outcome.UNKNOWN else "failed"
+    return "queued"
+
+
+def _target(spec: JobSpec) -> Item:
+    target = spec.config.get("target")
+    given = target if isinstance(target, Mapping) else {}
+    return {
+        "service": spec.service,
+        "compute": given.get("name"),
+        "workspace": given.get("workspace_name"),
+        "context": given.get("context"),
+        "namespace": given.get("namespace"),
+        "queue": given.get("queue"),
+    }
+
+
+def _shape(spec: JobSpec) -> Item:
+    nodes = sum(task.replicas for task in spec.tasks) or spec.shape.nodes
+    if spec.tasks:
+        gpus = sum(task.replicas * task.gpus_per_node for task in spec.tasks)
+        processes = sum(task.replicas * task.processes_per_node for task in spec.tasks)
+        return _shape_item(nodes, None, None, None, gpus, processes)
+    shape = spec.shape
+    return _shape_item(
+        nodes,
+        shape.sku_processes,
+        shape.processes_per_node,
+        shape.gpus_per_node,
+        shape.total_gpus,
+        shape.world_size,
+    )
+
+
+def _shape_item(
+    nodes: int, sku: int | None, per_node: int | None, gpus_per_node: int | None, gpus: int, processes: int
+) -> Item:
+    return {
+        "nodes": nodes,
+        "sku_processes_per_node": sku,
+        "processes_per_node": per_node,
+        "gpus_per_node": gpus_per_node,
+        "total_gpus": gpus,
+        "total_processes": processes,
+    }
+
+
+def _shape_text(spec: JobSpec) -> str:
+    shape = _shape(spec)
+    words = [text.plural(int(str(shape["nodes"])), "node")]
+    words.append(text.plural(int(str(shape["total_processes"])), "process", "processes"))
+    if shape["total_gpus"]:
+        words.append(text.plural(int(str(shape["total_gpus"])), "GPU"))
+    return ", ".join(words)
+
+
+def _task(task: Task) -> Item:
+    return {
+        "name": task.name,
+        "replicas": task.replicas,
+        "gpus_per_node": task.gpus_per_node,
+        "processes_per_node": task.processes_per_node,
+    }
+
+
+def code_item(code: CodeRef) -> Item:
+    """Return packed code as JSON values; what was sent of it is known only where code is uploaded."""
+    return {
+        "digest": code.digest,
+        "archive_sha256": code.archive_sha256,
+        "files": code.files,
+        "bytes": code.bytes,
+        "reused": None,
+        "uploaded_bytes": None,
+    }
+
+
+def code_text(code: CodeRef) -> str:
+    """Write packed code in a few words."""
+    return f"{text.plural(code.files, 'file')}, {units.size(code.bytes)}, {code.digest[:12]}"
+
+
+def sent(spec: JobSpec, ticket: Ticket, following: Sequence[str]) -> Document:
+    """Make the document of a submission that the daemon has taken."""
+    found = {**item(spec, ticket), "next": tuple(following)}
+    queued = ticket.mode is Mode.QUEUED
+    words = f"queued {spec.name} as {ticket.ticket}" if queued else None
+    return single("submission", found, FIELDS, text=words, ids="ticket" if queued else "id")
+
+
+def rendered(found: Item, path: str) -> Document:
+    """Make the document of a dry run; its text is the path of the file."""
+    return single("submission", found, text=path, ids="path")
+
+
+def argv(spec: JobSpec, words: Sequence[str], line: str) -> Document:
+    """Make the view of the final words of the command: one JSON list."""
+    return single("submission.argv", {"id": spec.id, "argv": tuple(words)}, text=line)
+
+
+def files(spec: JobSpec, found: Sequence[Item], count: int, total: int) -> Document:
+    """Make the view of the files that would travel, with their total."""
+    columns = (Column("path", form=Form.ID), Column("size", "size_bytes", Form.SIZE), Column("kind"))
+    body: Item = {"id": spec.id, "files": count, "bytes": total, "items": tuple(found)}
+    after = [f"total: {text.plural(count, 'file')}, {units.size(total)}"]
+    return Document("submission.files", body, rows=found, columns=columns, after=after)
+
+
+def schemas() -> Mapping[str, Schema]:
+    """Return the schemas of the documents of this room."""
+    maybe_text, maybe_whole = schema.maybe(schema.TEXT), schema.maybe(schema.WHOLE)
+    texts = ("id", "name", "backend", "template", "shape_text")
+    open_texts = ("ticket", "azure_name", "portal_url", "note", "experiment", "sku", "image", "code_text", "path")
+    counts = ("nodes", "sku_processes_per_node", "processes_per_node", "gpus_per_node", "total_gpus", "total_processes")
+    code = schema.record(
+        digest=maybe_text,
+        archive_sha256=maybe_text,
+        files=schema.WHOLE,
+        bytes=schema.WHOLE,
+        reused=schema.maybe(schema.YES_NO),
+        uploaded_bytes=maybe_whole,
+    )
+    task = schema.record(
+        name=schema.TEXT,
+        replicas=schema.WHOLE,
+        gpus_per_node=schema.WHOLE,
+        processes_per_node=schema.WHOLE,
+    )
+    target = ("compute", "workspace", "context", "namespace", "queue")
+    one = schema.record(
+        status=schema.one_of("submitted", "queued", "dry_run", "failed", "unknown"),
+        **dict.fromkeys(texts, schema.TEXT),
+        **dict.fromkeys(open_texts, maybe_text),
+        target=schema.record(service=schema.TEXT, **dict.fromkeys(target, maybe_text)),
+        matched_instances=schema.NAMES,
+        shape=schema.record(**dict.fromkeys(counts, maybe_whole)),
+        tasks=schema.many(task),
+        env_names=schema.NAMES,
+        command=schema.NAMES,
+        code=schema.maybe(code),
+        document=schema.maybe(schema.table(schema.ANY)),
+        next=schema.NAMES,
+    )
+    file = schema.record(path=schema.TEXT, size_bytes=maybe_whole, kind=schema.TEXT)
+    return {
+        "submission": schema.single(one),
+        "submission.argv": schema.single(schema.record(id=schema.TEXT, argv=schema.NAMES)),
+        "submission.files": schema.record(
+            id=schema.TEXT, files=schema.WHOLE, bytes=schema.WHOLE, items=schema.many(file)
+        ),
+    }
