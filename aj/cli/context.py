@@ -101,11 +101,8 @@ class Context:
         """Return the template that is taken without `-t`."""
         return self.config.template
 
-    def tell_issues(self, issues: Iterable[Issue], *, strict: bool = False) -> None:
-        """Say findings about a template as warnings; remarks about its text only to a verbose caller.
-
-        Raises UserError on any warning when `strict`.
-        """
+    def tell_issues(self, issues: Iterable[Issue]) -> None:
+        """Say findings about a template as warnings; remarks about its text only to a verbose caller."""
         for found in issues:
             place = found.place
             if found.level.value != "note":
@@ -115,8 +112,6 @@ class Context:
                 self.screen.note(found.message)
             else:
                 self.screen.detail(str(found))
-        if strict:
-            self.refuse_warnings()
 
     def refuse_warnings(self) -> None:
         """Raise UserError when anything was warned of: `--strict`."""

@@ -32,9 +32,10 @@ class Recipe:
     resolved: Resolved
     request: Request
 
-    def built(self, aj_id: str) -> Built:
-        """Make the JobSpec of an id. Raises TemplateError, UserError or OptionError with what is wrong."""
-        return build.build(self.resolved, replace(self.request, id=aj_id), options_of=registry.options)
+    def built(self, aj_id: str | None = None) -> Built:
+        """Make the JobSpec, for another id if one is given. Raises TemplateError, UserError or OptionError."""
+        request = self.request if aj_id is None else replace(self.request, id=aj_id)
+        return build.build(self.resolved, request, options_of=registry.options)
 
 
 def recipe(opts: Options, ctx: Context, aj_id: str) -> Recipe:
@@ -61,6 +62,14 @@ def recipe(opts: Options, ctx: Context, aj_id: str) -> Recipe:
         session=ctx.settings.get("AJ_SESSION"),
     )
     return Recipe(opts, resolved, request)
+
+
+def tell_missing_file(built: Built, ctx: Context) -> None:
+    """Warn when the script that was named directly does not travel."""
+    from aj.pack import walk
+
+    if built.file and not walk.explain(built.spec.code, [built.file])[0].included:
+        ctx.screen.warn(f"{built.file} is not in the code archive", code="file-not-packed")
 
 
 def _given(option: str, text: str | None) -> Given | None:

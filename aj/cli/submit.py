@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 def run(opts: Options, ctx: Context) -> int:
     """Submit and print what came of it. Raises what the daemon refuses, with the submission in its details."""
     recipe = specs.recipe(opts, ctx, draw_id())
-    built = recipe.built(recipe.request.id)
-    ctx.tell_issues(built.warnings, strict=opts.strict)
+    built = recipe.built()
+    ctx.tell_issues(built.warnings)
+    specs.tell_missing_file(built, ctx)
+    if opts.strict:
+        ctx.refuse_warnings()
     check_sendable(built.spec)
     tell_left_out(built.spec, ctx)
     taken: list[Ticket] = []

@@ -25,11 +25,10 @@ COLUMNS = (
 
 
 def shape_text(shape: Shape | None) -> str | None:
-    """Write a shape in one word: `2x8` are two nodes with eight GPUs (or of CPU size eight), `x4` processes on each."""
+    """Write a shape in one word: `2x8` are two nodes of SKU size eight, or with eight processes where no SKU counts."""
     if shape is None:
         return None
-    word = f"{shape.nodes}x{shape.sku_processes}"
-    return f"{word}x{shape.processes_per_node}" if shape.processes_per_node != 1 else word
+    return f"{shape.nodes}x{shape.sku_processes or shape.processes_per_node}"
 
 
 def item(record: Record, job_state: str | None) -> Item:

@@ -163,9 +163,9 @@ class Screen:
 
     def _machine(self, whole: Mapping[str, Json]) -> None:
         if self.format is Format.YAML:
-            from aj.view import yaml  # 20 ms, only for this format
+            from aj.template import dump  # 20 ms, only for this format
 
-            self._out_bytes(yaml.dump(whole).encode())
+            self._out_bytes(dump.dump(whole).encode("utf-8", "backslashreplace"))
         else:
             self._out_bytes(_json(whole, indent=2) + b"\n")
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from aj.base import paths
 from aj.base.errors import Place
 from aj.model.json import Json
+from aj.template import dump
 from aj.template.check import Report
 from aj.template.issue import Issue
 from aj.template.load import Entry, Resolved
 from aj.template.origin import Origin
-from aj.view import schema, yaml
+from aj.view import schema
 from aj.view.document import Column, Document, Form, Item, listing, single
 from aj.view.schema import Schema
 
@@ -61,7 +62,7 @@ def resolved(template: Resolved, here: Path) -> Document:
     """Make the document of a resolved template: YAML with the chain of its files as a comment on top."""
     chain = [f"# {link.name}: {paths.shown(link.path, here)}" for link in template.chain]
     config = template.config()
-    text = "\n".join([*chain, yaml.dump({"config": config})])
+    text = "\n".join([*chain, dump.dump({"config": config})])
     return single("template", _item(template, config, None), text=text)
 
 
@@ -130,7 +131,7 @@ def difference(one: Resolved, other: Resolved) -> Document:
     """Make the unified difference of two resolved templates; empty when they say the same."""
     import difflib  # 3 ms, only here
 
-    texts = [yaml.dump({"config": template.config()}).splitlines(keepends=True) for template in (one, other)]
+    texts = [dump.dump({"config": template.config()}).splitlines(keepends=True) for template in (one, other)]
     diff = "".join(difflib.unified_diff(texts[0], texts[1], one.name, other.name))
     item: Item = {"names": (one.name, other.name), "has_changes": bool(diff), "diff": diff}
     return Document("template.diff", {"item": item}, text=diff, empty="no difference")

@@ -1,0 +1,138 @@
+"""The looking half of `aj run`: everything is resolved, checked and written down, and nothing is sent.
+
+The same builders as for a real submission are used. No daemon, no network, no lock, no journal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aj.backend import registry
+from aj.backend.amlt import payload
+from aj.base import redact
+from aj.base.clock import rfc3339
+from aj.base.errors import UserError
+from aj.cli import spec as specs
+from aj.cli.context import Context
+from aj.client.submissions import draw_id
+from aj.model.job import JobSpec, injected
+from aj.model.json import Json
+from aj.pack import digest, walk
+from aj.pack.selection import Selection
+from aj.store import atomic
+from aj.template.build import Built
+from aj.view import code as code_view
+from aj.view import submission as view
+from aj.view.document import Document, Item
+
+if TYPE_CHECKING:
+    from aj.cli.run import Options
+
+EXPERIMENT = "aj"  # stands for the one that a real submission would ask for
+VIEWS = ("argv", "files")  # what every service can show
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Render the submission. Raises whatever a real one would be refused for before it is sent."""
+    built = specs.recipe(opts, ctx, draw_id()).built()
+    ctx.tell_issues(built.warnings)
+    spec = _with_experiment(built.spec, ctx)
+    selection = _selection(built, ctx) if registry.entry(spec.service).traits.moves_code else None
+    if opts.strict:
+        ctx.refuse_warnings()
+    if opts.show:
+        ctx.screen.show(_view(opts.show, spec, selection, ctx))
+        return 0
+    code = digest.of(selection) if selection else None
+    found = injected(spec, accepted_at=_now(ctx), digest=code, archive_sha256=None)
+    document = payload.document(spec, {**spec.env, **found})
+    path = _write(spec, document, ctx)
+    item = _item(spec, selection, code, path, document if opts.show_env else _masked(document))
+    ctx.screen.show(view.rendered(item, str(path)))
+    return 0
+
+
+def _now(ctx: Context) -> str:
+    return rfc3339(ctx.clock.now()).replace("Z", "+00:00")
+
+
+def _with_experiment(spec: JobSpec, ctx: Context) -> JobSpec:
+    if spec.experiment is not None or registry.entry(spec.service).traits.driven:
+        return spec
+    ctx.screen.warn(f"no experiment is set: `{EXPERIMENT}` stands in its place", code="no-experiment")
+    return replace(spec, experiment=EXPERIMENT)
+
+
+def _selection(built: Built, ctx: Context) -> Selection:
+    """Select the code and say what is odd about it. Raises UserError for what cannot be packed."""
+    selection = walk.select(built.spec.code, ctx.layout.stat_cache)
+    for found in selection.warnings:
+        ctx.warn(found.message, code=found.code, file=found.file, line=found.line)
+    walk.need_files(selection)
+    specs.tell_missing_file(built, ctx)
+    return selection
+
+
+def _view(name: str, spec: JobSpec, selection: Selection | None, ctx: Context) -> Document:
+    if name == "argv":
+        return view.argv(spec, spec.argv, json.dumps(list(spec.argv), ensure_ascii=False))
+    if name == "files" and selection is not None:
+        return view.files(spec, code_view.members(selection), selection.files, selection.bytes)
+    known = [word for word in VIEWS if word == "argv" or selection is not None]
+    raise UserError(
+        f"`{spec.service}` has no view `{name}`",
+        hint=f"it has {', '.join(known)}",
+        code="no-such-view",
+    )
+
+
+def _write(spec: JobSpec, document: Mapping[str, Json], ctx: Context) -> Path:
+    """Keep the file, private, and only the newest of its kind. Raises AjError when the disk refuses."""
+    from aj.template import dump
+
+    folder = ctx.layout.dryrun
+    ctx.layout.prepare()
+    atomic.make_folder(folder)
+    path = folder / f"{spec.id}.yaml"
+    atomic.write_bytes(path, dump.dump(document).encode())
+    kept = sorted(folder.glob("*.yaml"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+    for old in kept[ctx.config.number("retention.dry_runs") :]:
+        atomic.remove(old)
+    return path
+
+
+def _item(
+    spec: JobSpec, selection: Selection | None, code: str | None, path: Path, document: Mapping[str, Json]
+) -> Item:
+    found = view.item(spec, None)
+    if selection is not None:
+        found["code"] = {
+            "digest": code,
+            "archive_sha256": None,
+            "files": selection.files,
+            "bytes": selection.bytes,
+            "reused": None,
+            "uploaded_bytes": None,
+        }
+    return {**found, "path": str(path), "document": document}
+
+
+def _masked(value: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a document in which the values of variables with secret names are masked, at any depth."""
+    return {key: _masked_env(item) if key == "env" else _masked_below(item) for key, item in value.items()}
+
+
+def _masked_below(value: Json) -> Json:
+    if isinstance(value, Mapping):
+        return _masked(value)
+    return [_masked_below(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _masked_env(value: Json) -> Json:
+    if not isinstance(value, Mapping):
+        return _masked_below(value)
+    return {name: redact.MASK if redact.is_secret_name(name) else item for name, item in value.items()}
