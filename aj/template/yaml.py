@@ -39,7 +39,9 @@ _TAGGED: dict[str, tuple[type, ...]] = {
 _WHOLE = re.compile(r"[-+]?[0-9]+\Z|0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+_SURROGATE = re.compile("[\ud800-\udfff]")  # the parser without libyaml lets `"\\ud800"` through
 _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_TOO_NESTED = f"nested deeper than {MAX_NESTING} levels, the limit"
 UNSET_HINT = "write `!unset ` with a space after it"
 
 
@@ -91,6 +93,8 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, file: str) -> TemplateError:
     lines = text.splitlines()
     line = lines[mark.line] if mark and mark.line < len(lines) else ""
     problem = " ".join(part for part in (error.problem, error.context) if part)
+    if "nesting depth" in problem:  # libyaml has a limit of its own, and looks so far ahead that it speaks first
+        return TemplateError(_TOO_NESTED, place=place)
     if "\t" in line[: place.column] and ("cannot start any token" in problem or "tab" in problem):
         return TemplateError("a tab cannot indent", place=place, hint="indent with spaces")
     hint = UNSET_HINT if re.search(r"!unset[^\s]", line) else None
@@ -163,7 +167,7 @@ class _Builder:
         if self.nodes > MAX_NODES:
             raise TemplateError(f"more than {MAX_NODES} values (aliases count in full), the limit", place=place)
         if depth + made.height - 1 > MAX_NESTING:
-            raise TemplateError(f"nested deeper than {MAX_NESTING} levels, the limit", place=place)
+            raise TemplateError(_TOO_NESTED, place=place)
         return made
 
     def alias(self, name: str, place: Place) -> _Made:
@@ -176,6 +180,8 @@ class _Builder:
     def scalar(self, event: yaml.ScalarEvent, place: Place) -> Node:
         text, tag = event.value, event.tag
         is_plain = not event.style
+        if not text.isascii() and _SURROGATE.search(text):
+            self.fault("half of a surrogate pair is no character", place)
         if tag == "!unset":
             if text or not is_plain:
                 self.fault("`!unset` takes no value", place, "write `key: !unset ` to remove the key")

@@ -1,0 +1,1 @@
+"""Templates: reading, merging, checking, building."""
