@@ -1,0 +1,125 @@
+"""aj list: the journal, filtered whole, limited last."""
+
+from __future__ import annotations
+
+import pytest
+
+from aj.base.clock import rfc3339
+from aj.base.paths import Project
+from aj.model.record import RecordState
+from tests.cli import seed
+from tests.cli.conftest import Shell
+
+
+@pytest.fixture
+def filled(aj: Shell, project: Project) -> Shell:
+    """A journal of ten submissions, the newest last; every third failed, the first by another template."""
+    records = [
+        seed.record(
+            f"{at:08x}",
+            ts=rfc3339(seed.BEGAN + at * 3600),
+            state=RecordState.FAILED if at % 3 == 0 else RecordState.SUBMITTED,
+            template="gpu" if at == 0 else "local",
+            service="sing" if at == 0 else "local",
+            session="s1" if at == 5 else None,
+        )
+        for at in range(10)
+    ]
+    seed.write_journal(aj.home, project.key, *records)
+    return aj
+
+
+@pytest.mark.rule("C-018", "C-060")
+def test_the_newest_stands_first(filled: Shell) -> None:
+    seen = filled("list", "-n", "2")
+    assert seen.out.splitlines()[0] == "id\tstate\ttemplate\tshape\tage\tcommand"
+    assert [row[:4] for row in seen.rows] == [
+        ["00000009", "failed", "local", "2x4"],
+        ["00000008", "submitted", "local", "2x4"],
+    ]
+    assert seen.err == "there are more: `-n 0` shows all\n"
+
+
+@pytest.mark.rule("C-018", "C-282")
+@pytest.mark.parametrize(
+    ("words", "due"),
+    [
+        (("-s", "failed", "-n", "2"), ["00000009", "00000006"]),
+        (("-s", "failed", "-t", "gpu"), ["00000000"]),
+        (("--service", "sing"), ["00000000"]),
+        (("--session", "s1"), ["00000005"]),
+        (("-s", "failed", "-s", "submitted", "-n", "0"), [f"{at:08x}" for at in range(9, -1, -1)]),
+        (("-s", "unknown"), []),
+    ],
+)
+def test_filters_look_at_the_whole_journal(filled: Shell, words: tuple[str, ...], due: list[str]) -> None:
+    assert filled("list", "-o", "name", *words).out.split() == due
+
+
+@pytest.mark.rule("C-018")
+def test_since_is_measured_from_now(filled: Shell) -> None:
+    import time
+
+    hours = (time.time() - seed.BEGAN) / 3600
+    assert filled("list", "--since", f"{int(hours) - 7}h", "-o", "name").out.split() == ["00000009", "00000008"]
+
+
+@pytest.mark.rule("C-282", "C-069")
+def test_an_unknown_state_is_told_with_those_that_exist(filled: Shell) -> None:
+    seen = filled("list", "-s", "success")
+    assert seen.code == 2
+    assert seen.err.startswith("aj: `success` is no state\nhint: one of intended, submitted, failed, unknown, ")
+
+
+@pytest.mark.rule("C-018", "C-055", "C-334")
+def test_json_carries_the_whole_record(filled: Shell) -> None:
+    found = filled("list", "-n", "1", "--json").json
+    assert found["truncated"] is True
+    assert found["scope"] == filled.home.project().key
+    item = found["items"][0]
+    assert (item["id"], item["shape"]["processes_per_node"], item["code"]["files"]) == ("00000009", 4, 3)
+    assert item["job_state"] is None
+
+
+@pytest.mark.rule("C-018")
+def test_other_projects_are_asked_for(filled: Shell) -> None:
+    other = filled.home.project("other")
+    seed.write_journal(filled.home, other.key, seed.record("ffffffff", ts=rfc3339(seed.BEGAN + 8.5 * 3600)))
+    assert "ffffffff" not in filled("list", "-o", "name").out
+    assert filled("list", "--all-projects", "-o", "name", "-n", "3").out.split() == ["00000009", "ffffffff", "00000008"]
+
+
+@pytest.mark.rule("C-279", "C-280")
+def test_a_damaged_line_hides_no_other(filled: Shell, project: Project) -> None:
+    path = filled.home.layout.journal(project.key)
+    lines = path.read_bytes().split(b"\n")
+    lines[3] = b"garbage"
+    path.write_bytes(b"\n".join(lines) + b'{"half')
+    seen = filled("list", "-n", "0", "--json")
+    assert seen.code == 0
+    assert len(seen.json["items"]) == 9
+    assert [warning["code"] for warning in seen.json["warnings"]] == ["damaged-record"]
+    assert f"{path}:4" in seen.err
+
+
+@pytest.mark.rule("C-006", "C-082")
+def test_reading_makes_nothing(aj: Shell) -> None:
+    for words in (
+        ("list",),
+        ("queue", "list"),
+        ("template", "list"),
+        ("config", "show"),
+        ("queue", "show", "q-00000000"),
+    ):
+        aj(*words)
+    assert not aj.home.folders.state.exists()
+    assert not aj.home.folders.config.exists()
+    assert not aj.home.folders.runtime.exists()
+
+
+@pytest.mark.rule("C-063", "T38")
+def test_an_empty_list_is_no_failure(aj: Shell) -> None:
+    assert (aj("list").code, aj("list").out, aj("list").err) == (0, "", "no submissions\n")
+    assert aj("list", "--json").json["items"] == []
+    assert aj("list", "-o", "jsonl").raw == b""
+    assert aj("list", "-o", "name").raw == b""
