@@ -9,12 +9,13 @@ Jobs that may still change are kept in memory; the others are read from disk whe
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from aj.base.clock import Clock, rfc3339
-from aj.base.errors import AjError, NotFound, Refused
+from aj.base.errors import AjError, Refused
 from aj.model.json import Json
 from aj.model.state import JobState, Mover, may_move
 from aj.model.workload import Event, Workload
@@ -38,7 +39,7 @@ class Lifecycle:
 
     def admit(self, workload: Workload) -> Workload:
         """Begin the life of a job, durably. Raises Refused when its id is taken."""
-        born = replace(workload, last_event=self._event(workload, JobState.QUEUED, None))
+        born = replace(workload, last_event=_event(workload, rfc3339(self._clock.now()), None))
         jobs.create(self._layout, born)
         self._keep(born)
         self._publish(born)
@@ -53,6 +54,10 @@ class Lifecycle:
         """Return a job as it stands, without its `spec`. Raises NotFound."""
         return self._jobs.get(job_id) or jobs.read(self._layout, job_id)
 
+    def held(self, job_id: str) -> Workload | None:
+        """Return a job that is in memory, or None."""
+        return self._jobs.get(job_id)
+
     def living(self) -> list[Workload]:
         """Return the jobs in memory: all that are not final and cleaned, in no order."""
         with self._changed:
@@ -65,12 +70,12 @@ class Lifecycle:
         has changed then.
         """
         with self._turn(job_id):
-            job = self._known(job_id)
+            job = self.get(job_id)
             _guard(job, target, by)
             now = rfc3339(self._clock.now())
             stamped = replace(job, state=target, message=message, **_stamps(job, target, now))  # type: ignore[arg-type]
             moved = replace(stamped, **changes)  # type: ignore[arg-type]
-            moved = replace(moved, last_event=self._event(moved, target, message))
+            moved = replace(moved, last_event=_event(moved, now, message))
             jobs.save(self._layout, moved)
             self._write_events(moved)
             self._keep(moved)
@@ -80,7 +85,7 @@ class Lifecycle:
     def note(self, job_id: str, **changes: object) -> Workload:
         """Change fields of a record, durably, without a change of state. Raises NotFound, AjError."""
         with self._turn(job_id):
-            noted = replace(self._known(job_id), **changes)  # type: ignore[arg-type]
+            noted = replace(self.get(job_id), **changes)  # type: ignore[arg-type]
             jobs.save(self._layout, noted)
             self._keep(noted)
         return noted
@@ -105,34 +110,27 @@ class Lifecycle:
         with self._changed:
             return self._changed.wait_for(until, timeout_s)
 
+    @contextlib.contextmanager
+    def alone(self, job_id: str) -> Iterator[None]:
+        """Let no other thread change this job during the block."""
+        with self._turn(job_id):
+            yield
+
     def wake(self) -> None:
         """Let everybody who waits look again."""
         with self._changed:
             self._changed.notify_all()
 
-    def _known(self, job_id: str) -> Workload:
-        with self._changed:
-            job = self._jobs.get(job_id)
-        if job is None:
-            raise NotFound(f"job {job_id} is not driven by this daemon")
-        return job
-
     def _keep(self, job: Workload) -> None:
         with self._changed:
-            waiting = self._jobs.get(job.id)
-            if waiting is not None and waiting.state is job.state and job.waiting_for is None:
-                job = replace(job, waiting_for=waiting.waiting_for)
-            self._jobs[job.id] = replace(job, spec=None)
+            if job.id in self._jobs or not job.is_over:
+                self._jobs[job.id] = replace(job, spec=None)
             self._changed.notify_all()
 
     def _turn(self, job_id: str) -> threading.RLock:
         """The lock of one job's record: writers of one job wait for each other, readers never."""
         with self._changed:
             return self._writing.setdefault(job_id, threading.RLock())
-
-    def _event(self, job: Workload, state: JobState, message: str | None) -> Event:
-        number = job.last_event.number + 1 if job.last_event else 1
-        return Event(number, state, rfc3339(self._clock.now()), message, _metadata(job, state))
 
     def _write_events(self, job: Workload) -> None:
         """Add the newest event's line, and those that the disk refused earlier."""
@@ -204,6 +202,12 @@ def _fresh(job: Workload, now: str) -> Mapping[str, object]:
         "notes": (),
         "facts": {},
     }
+
+
+def _event(job: Workload, now: str, message: str | None) -> Event:
+    """The change into the state that the record now has."""
+    number = job.last_event.number + 1 if job.last_event else 1
+    return Event(number, job.state, now, message, _metadata(job, job.state))
 
 
 def _metadata(job: Workload, state: JobState) -> Mapping[str, Json]:

@@ -16,7 +16,7 @@ ROOMS: dict[str, set[str]] = {
     "filelock": {"store/lock.py"},
     "tomlkit": {"store/config.py"},
     "fcntl": {"_boot/__main__.py"},
-    "socket": {"net/uds.py", "daemon/serve.py", "daemon/lifecycle.py", "backend/local/supervisor.py"},
+    "socket": {"net/uds.py", "net/ports.py", "daemon/serve.py", "daemon/lifecycle.py"},
     "socketserver": {"daemon/serve.py"},
     "http": {"net/uds.py", "daemon/serve.py"},
     "yaml": {"template/yaml.py", "template/dump.py", "view/screen.py", "view/yaml.py"},

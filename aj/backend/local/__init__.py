@@ -1,0 +1,1 @@
+"""Jobs on this machine: plain processes under a supervisor of their own."""

@@ -1,0 +1,348 @@
+"""The steps by which the engine runs a job on this machine.
+
+    provisioning   the job's folders
+    initializing   the submitted archive, unpacked for each node; the live tree is never run
+    starting       a supervisor, which runs the setup lines and the command
+
+Every step looks first at what is there, so it may be called again after the daemon was killed at any
+moment. A start happens once: whoever supervises it claims its folder, and a second one goes away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import threading
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from aj.backend.local import attempt, limits, machine, options, ranks, strays
+from aj.backend.protocol import Fate, Observation, SetupFailed, SetupInvalid
+from aj.base import crash, paths, proc
+from aj.base.clock import SYSTEM, Clock
+from aj.base.errors import AjError, Refused, UserError
+from aj.base.proc import Identity
+from aj.base.settings import Settings
+from aj.base.text import decoded
+from aj.model.job import JobSpec
+from aj.model.json import Json
+from aj.model.state import JobState
+from aj.model.workload import Needs, Workload
+from aj.net import ports
+from aj.pack import archive, unpack
+from aj.store import atomic, jobs
+from aj.store.layout import Layout
+from aj.template import tree
+from aj.wire.messages import ExecPlan
+
+GRACE_S = 30.0  # between TERM and KILL when nobody said otherwise
+LOOK_S = 0.25  # how soon a wait notices that the daemon is leaving
+READY_LOOK_S = 1.0  # how often a slow start of the supervisor is looked at; it has no time limit while it lives
+STRAY_GRACE_S = 1.0  # between TERM and KILL for what has lost its supervisor
+GIVE_UP_S = 30.0  # a process that cannot be killed waits for a device; the teardown goes on trying
+GPUS = "gpu_indices"  # where the engine puts the numbers of a job's GPUs
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """What was settled for one start before it began; kept beside it, without values of the environment."""
+
+    port: int
+    shell: str
+    groups: tuple[str, ...] = ()
+    cpus: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class LocalDriver:
+    """Runs jobs as processes of this machine. Safe between threads."""
+
+    steps: Sequence[JobState] = (JobState.PROVISIONING, JobState.INITIALIZING, JobState.STARTING)
+
+    def __init__(
+        self,
+        layout: Layout,
+        settings: Settings,
+        clock: Clock = SYSTEM,
+        *,
+        slots: int | None = None,
+        gpus: int | None = None,
+    ) -> None:
+        self._layout = layout
+        self._settings = settings
+        self._clock = clock
+        self._slots = slots
+        self._gpus = gpus
+        self._found: Needs | None = None
+        self._finding = threading.Lock()
+
+    def capacity(self) -> Needs:
+        """What this machine has. Looked up once: asking for GPUs may take seconds."""
+        with self._finding:
+            if self._found is None:
+                self._found = machine.capacity(self._settings, self._gpus)
+            return self._found
+
+    def slots(self) -> int:
+        """How many jobs may run at once: the setting `local.slots`, else one a cpu."""
+        return self._slots or machine.cpu_count()
+
+    def needs(self, spec: JobSpec) -> Needs:
+        """What a job takes with all its nodes. Raises UserError on bad options."""
+        if spec.tasks:
+            raise UserError("jobs of several task kinds do not run on this machine", hint="`service: volcano`")
+        wanted = options.parse(tree.section_of(spec.config))
+        nodes = spec.shape.nodes
+        return Needs(
+            cpus=None if wanted.cpus is None else wanted.cpus * nodes,
+            memory_bytes=None if wanted.memory_bytes is None else wanted.memory_bytes * nodes,
+            gpus=spec.shape.total_gpus,
+        )
+
+    # the steps
+
+    def step(self, state: JobState, job: Workload, folder: Path) -> Mapping[str, Json]:
+        """Do the work of one setup state. Raises SetupFailed, SetupInvalid, AjError."""
+        if state is JobState.PROVISIONING:
+            atomic.make_folder(folder / "logs")
+            atomic.make_folder(folder / "work")
+            return {}
+        if state is JobState.INITIALIZING:
+            self._unpack(job, folder)
+            crash.point("drive.after-unpack")
+            return {}
+        return self._start(job, folder)
+
+    def _unpack(self, job: Workload, folder: Path) -> None:
+        """Unpack the submitted code once for each node, in place of what an earlier submission left."""
+        _set_earlier_aside(folder / "work", job.submission_revision)
+        for node in range(_spec(job).shape.nodes):
+            target = jobs.work_folder(folder, node)
+            for part in target.parent.glob(f".{target.name}.*.part"):
+                jobs.remove_tree(part)  # unpacking was cut off by a crash
+            if not target.is_dir():
+                self._extract(job, target)
+
+    def _extract(self, job: Workload, target: Path) -> None:
+        if job.code is None:
+            atomic.make_folder(target)
+            return
+        found = archive.find(self._layout.code, job.code)
+        if found is None:
+            raise SetupInvalid(f"the submitted code {job.code.digest[:12]} is no longer kept")
+        try:
+            unpack.extract(found, job.code.archive_sha256, target)
+        except AjError as error:
+            if error.code == "damaged-archive":
+                raise SetupInvalid(error.message) from error
+            raise
+
+    def _start(self, job: Workload, folder: Path) -> Mapping[str, Json]:
+        place = jobs.attempt_folder(folder, job.attempt)
+        atomic.make_folder(place)
+        arranged = _arranged(place) or self._arrange(job, folder, place)
+        if attempt.supervisor(place) is None:
+            attempt.write_request(place, self._request(job, folder, arranged))
+            crash.point("drive.before-spawn")
+            self._spawn(place)
+            crash.point("drive.after-spawn")
+        if attempt.supervisor(place) is None:
+            raise SetupFailed(f"the supervisor did not start: {_last_words(place)}")
+        return {"port": arranged.port, "groups": list(arranged.groups), "notes": list(arranged.notes)}
+
+    def _arrange(self, job: Workload, folder: Path, place: Path) -> Arranged:
+        found = limits.setup(f"{job.id}-{zlib.crc32(os.fsencode(folder)):08x}", job.needs)
+        path = _spec(job).inherited.get("PATH") or self._settings.get("PATH")
+        shell = proc.find("bash", path) or "/bin/sh"
+        arranged = Arranged(ports.free_port(), shell, found.groups, found.cpus, found.notes)
+        atomic.write_json(place / "arranged.json", asdict(arranged))
+        return arranged
+
+    def _request(self, job: Workload, folder: Path, arranged: Arranged) -> attempt.Request:
+        spec, facts = _spec(job), self._facts(job, folder, arranged)
+        return attempt.Request(
+            job=str(folder),
+            attempt=job.attempt,
+            setups=[vars(process) for process in ranks.setups(spec, facts)],
+            ranks=[vars(process) for process in ranks.ranks(spec, facts)],
+            groups=arranged.groups,
+            cpus=arranged.cpus,
+            grace_s=GRACE_S,
+        )
+
+    def _facts(self, job: Workload, folder: Path, arranged: Arranged) -> ranks.Facts:
+        return ranks.Facts(
+            shell=arranged.shell,
+            workdirs=_workdirs(job, folder),
+            port=arranged.port,
+            accepted_at=job.submitted_at.replace("Z", "+00:00"),
+            gpus=_gpu_indices(job) if self.capacity().gpus else None,
+            digest=job.code.digest if job.code else None,
+            archive_sha256=job.code.archive_sha256 if job.code else None,
+        )
+
+    def _spawn(self, place: Path) -> None:
+        """Start a supervisor and wait until it has claimed the start, or is gone."""
+        look, ready = os.pipe()
+        log = os.open(place / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, atomic.FILE_MODE)
+        try:
+            argv = [*paths.program(), "__supervise", str(place), str(ready)]
+            child = proc.spawn(argv, stdout=log, stderr=log, env=self._environment(), pass_fds=(ready,))
+        except OSError as error:
+            os.close(look)
+            raise SetupFailed(f"the supervisor could not be started: {error}") from error
+        finally:
+            os.close(ready)
+            os.close(log)
+        proc.let_go(child)
+        while not select.select([look], [], [], READY_LOOK_S)[0]:
+            proc.reap(child.pid)
+            if proc.start_time(child.pid) is None:
+                break
+        os.close(look)
+
+    def _environment(self) -> dict[str, str]:
+        """What the supervisor itself gets: nothing of the job's, and UTF-8 whatever the locale."""
+        kept = {name: self._settings.get(name) for name in ("PATH", "HOME", "AJ_STATE_DIR")}
+        return {"LC_ALL": "C.UTF-8", **{name: value for name, value in kept.items() if value}}
+
+    # watching and ending
+
+    def observe(self, job: Workload, folder: Path) -> Observation:
+        """Look at the processes; never waits."""
+        place = jobs.attempt_folder(folder, job.attempt)
+        who = attempt.supervisor(place)
+        if who is not None and proc.is_alive(who):
+            return Observation(Fate.RUNNING, in_setup=not attempt.is_started(place))
+        record = attempt.exit_record(place)
+        if record is None:
+            return Observation(Fate.LOST, message=f"the supervisor is gone: {_last_words(place)}")
+        return Observation(
+            Fate.EXITED,
+            exit_code=record.exit_code,
+            oom_killed=record.oom_killed,
+            in_setup=record.in_setup,
+            started_at=record.started_at,
+            ended_at=record.ended_at,
+            message=record.message,
+        )
+
+    def wait(self, job: Workload, folder: Path, stop: threading.Event) -> Observation:
+        """Wait until the processes ended or were lost and nothing of them is left, or `stop` is set."""
+        place = jobs.attempt_folder(folder, job.attempt)
+        who = attempt.supervisor(place)
+        while who is not None and not proc.wait_any(who, LOOK_S):
+            if stop.is_set():
+                return self.observe(job, folder)
+        if who is not None:
+            proc.reap(who.pid)
+        self._end_strays(job, folder, place)
+        return self.observe(job, folder)
+
+    def _end_strays(self, job: Workload, folder: Path, place: Path) -> set[int]:
+        """End what has no supervisor any more; return what cannot be ended."""
+        arranged = _arranged(place)
+        groups = arranged.groups if arranged else ()
+        orderly = attempt.exit_record(place) is not None and not attempt.had_exec(place)
+        if orderly and not limits.members(groups):
+            return set()
+        workdirs = () if orderly else _workdirs(job, folder)
+        return strays.end(groups, workdirs, self._clock, grace_s=STRAY_GRACE_S, give_up_s=GIVE_UP_S)
+
+    def terminate(self, job: Workload, folder: Path, grace_s: float) -> None:
+        """Ask the processes to end: TERM at once, KILL after the grace. Returns without waiting."""
+        place = jobs.attempt_folder(folder, job.attempt)
+        if not place.is_dir():
+            return
+        attempt.ask_end(place, grace_s)
+        who = attempt.supervisor(place)
+        if who is not None:
+            proc.send(who, signal.SIGTERM)
+
+    def exec_plan(self, job: Workload, folder: Path, argv: Sequence[str], rank: int) -> ExecPlan:
+        """Say how to run a command inside the running job. Raises Refused when it does not run, UserError."""
+        place = jobs.attempt_folder(folder, job.attempt)
+        arranged = _arranged(place)
+        spec = _spec(job)
+        if not 0 <= rank < spec.shape.world_size:
+            raise UserError(f"no rank {rank}: the job has {spec.shape.world_size}, counted from 0")
+        seen = self.observe(job, folder)
+        if job.state is not JobState.RUNNING or arranged is None or seen.fate is not Fate.RUNNING:
+            raise Refused(f"job {job.id} does not run: {job.state}", code="not-running")
+        attempt.mark_exec(place)
+        node, local = divmod(rank, spec.shape.processes_per_node)
+        facts = self._facts(job, folder, arranged)
+        return ExecPlan(
+            argv=ranks.shell_words(argv, arranged.shell),
+            env=ranks.environment(spec, facts, node, local),
+            cwd=facts.workdirs[node],
+        )
+
+    def teardown(self, job: Workload, folder: Path) -> None:
+        """Leave nothing behind but logs, outputs and the record. Raises AjError to be tried again."""
+        for place in sorted((folder / "attempts").glob("[0-9]*")):
+            self._end_supervisor(attempt.supervisor(place))
+            attempt.forget_request(place)
+            left = self._end_strays(job, folder, place)
+            if left:
+                pids = ", ".join(str(pid) for pid in sorted(left)[:5])
+                raise AjError(f"processes do not end: {pids}", code="still-alive")
+            arranged = _arranged(place)
+            limits.remove(arranged.groups if arranged else ())
+
+    def _end_supervisor(self, who: Identity | None) -> None:
+        """Kill a supervisor that did not answer; its processes die with it."""
+        if who is None or not proc.send(who, signal.SIGKILL):
+            return
+        proc.wait_any(who, GIVE_UP_S)
+        proc.reap(who.pid)
+
+
+def _spec(job: Workload) -> JobSpec:
+    assert job.spec is not None, "the engine hands over records with what was asked for"
+    return job.spec
+
+
+def _workdirs(job: Workload, folder: Path) -> tuple[str, ...]:
+    return tuple(str(jobs.work_folder(folder, node)) for node in range(job.nodes))
+
+
+def _gpu_indices(job: Workload) -> tuple[int, ...]:
+    found = job.facts.get(GPUS, ())
+    return tuple(int(str(index)) for index in found) if isinstance(found, list | tuple) else ()
+
+
+def _arranged(place: Path) -> Arranged | None:
+    try:
+        found = json.loads((place / "arranged.json").read_bytes())
+    except FileNotFoundError:
+        return None
+    return Arranged(found["port"], found["shell"], tuple(found["groups"]), tuple(found["cpus"]), tuple(found["notes"]))
+
+
+def _set_earlier_aside(work: Path, revision: int) -> None:
+    """Keep what an earlier submission wrote, out of the way of this one."""
+    mark = work / ".revision"
+    try:
+        earlier = int(mark.read_text())
+    except (FileNotFoundError, ValueError):
+        earlier = revision
+    if earlier != revision:
+        aside = atomic.make_folder(work / f"submission-{earlier}")
+        for folder in sorted(work.glob("node[0-9]*")):
+            os.rename(folder, aside / folder.name)
+    atomic.write_bytes(mark, f"{revision}\n".encode())
+
+
+def _last_words(place: Path) -> str:
+    """What the supervisor wrote last, for the message."""
+    with contextlib.suppress(OSError):
+        lines = decoded((place / "supervisor.log").read_bytes()).strip().splitlines()
+        if lines:
+            return lines[-1][:300]
+    return "it left no word"

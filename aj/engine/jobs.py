@@ -1,0 +1,489 @@
+"""The jobs that our own engine drives: admitted, started when there is room, watched, ended, cleaned up.
+
+One thread decides who starts; each started job has a thread that carries it; one more cleans up. None
+of them looks again and again: they wait for a change, or for a moment that is due. Everything is on
+disk before it is told, so a daemon that was killed is replaced by one that adopts what it finds.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from aj.backend.protocol import Driver
+from aj.base import redact, units
+from aj.base.clock import Clock, from_rfc3339, rfc3339
+from aj.base.errors import AjError, NotFound, Refused, UserError
+from aj.engine import drive, scheduler
+from aj.engine.drive import GRACE_S, Drive, Log
+from aj.engine.janitor import Janitor, Keep
+from aj.engine.lifecycle import Lifecycle
+from aj.model.code import CodeRef
+from aj.model.handle import Handle
+from aj.model.job import JobSpec
+from aj.model.json import Json
+from aj.model.state import JobState, Mover
+from aj.model.ticket import Mode
+from aj.model.workload import Workload
+from aj.pack import archive
+from aj.store import archives, jobs
+from aj.store.layout import Layout
+from aj.wire.messages import Done, ExecPlan, JobAnswer, JobList
+
+PLACE = "jobs"  # of the handles `local://jobs/ID`
+PATIENCE_S = 30.0  # beyond the grace, for processes that were asked to end
+LONGEST_SLEEP_S = 3600.0  # nothing is due for longer than that without a look
+LEAVE_S = 2.0  # for all threads together to notice that the daemon is leaving
+KEEP = Keep()
+
+Publish = Callable[[str, str, Mapping[str, Json]], None]
+
+
+class Jobs:
+    """All driven jobs of one daemon. Safe to use from any thread.
+
+    `open_project` may be set to what makes this daemon the owner of a project, and lets it `adopt` its
+    jobs; it raises Refused when another daemon has it. It is called before a job is changed, and when
+    one is asked for that has not ended.
+    """
+
+    open_project: Callable[[str], object] | None = None
+
+    def __init__(
+        self,
+        layout: Layout,
+        drivers: Mapping[str, Driver],
+        clock: Clock,
+        publish: Publish,
+        *,
+        keep: Keep = KEEP,
+        log: Log = lambda _: None,
+    ) -> None:
+        self._layout = layout
+        self._drivers = drivers
+        self._clock = clock
+        self._publish = publish
+        self._log = log
+        self._stop = threading.Event()
+        self._wake = threading.Event()
+        self._wake_janitor = threading.Event()
+        self._guard = threading.RLock()
+        self._planning = threading.RLock()
+        self._projects: set[str] = set()
+        self._warnings: list[str] = []
+        self._carried: set[str] = set()
+        self._fenced: set[tuple[str, int]] = set()
+        self._threads: list[threading.Thread] = []
+        self._lifecycle = Lifecycle(layout, clock, self._changed)
+        self._drive = Drive(self._lifecycle, layout, drivers, clock, self._stop, log)
+        self._janitor = Janitor(self._lifecycle, layout, drivers, clock, keep, self._was_cleaned)
+
+    # coming in
+
+    def admit(
+        self, spec: JobSpec, code: CodeRef | None, *, ticket: str, project_key: str, accepted_at: str, mode: Mode
+    ) -> Handle:
+        """Make a job durable, so that it will run. The same job again gives the same handle.
+
+        Raises UserError on bad options, Refused when it is larger than the whole place or its id is
+        taken, AjError when the disk refuses; then there is no such job.
+        """
+        driver = self._driver(spec.service)
+        handle = Handle(spec.service, PLACE, spec.id)
+        known = self.find(spec.id)
+        if known is not None:
+            if known.ticket != ticket:
+                raise Refused(f"there is a job {spec.id} already", code="job-exists")
+            return handle
+        needs = driver.needs(spec)
+        scheduler.check_fits(needs, _place(driver))
+        at = from_rfc3339(accepted_at)
+        self._take_project(project_key)
+        job = Workload(
+            id=spec.id,
+            name=spec.name,
+            service=spec.service,
+            template=spec.template,
+            project=spec.project,
+            project_key=project_key,
+            ticket=ticket,
+            state=JobState.QUEUED,
+            created_at=rfc3339(at),
+            submitted_at=rfc3339(at),
+            needs=needs,
+            code=code,
+            command=redact.text(shlex.join(spec.argv)),
+            image=spec.image,
+            nodes=spec.shape.nodes,
+            processes_per_node=spec.shape.processes_per_node,
+            deadline_at=None if spec.start_timeout_s is None else at + spec.start_timeout_s,
+            workdir=str(jobs.work_folder(self._layout.job(spec.id), 0)),
+            agent=spec.agent,
+            session=spec.session,
+            spec=spec,
+        )
+        self._lifecycle.admit(job)
+        return handle
+
+    def find(self, job_id: str) -> Workload | None:
+        """Return a job; None when there is definitely none. Raises AjError when its record is damaged."""
+        try:
+            return self._lifecycle.get(job_id)
+        except NotFound:
+            return None
+
+    def adopt(self, project_key: str) -> None:
+        """Take up the unfinished jobs of a project that this daemon owns now; again is fine."""
+        with self._planning:  # nothing new starts before all that runs is known
+            if not self._take_project(project_key):
+                return
+            for job in jobs.opened(self._layout, self._warn):
+                if job.project_key == project_key and (not job.is_over or job.resubmit_when_clean):
+                    self._adopt(job)
+        self._wake.set()
+        self._wake_janitor.set()
+
+    def _adopt(self, job: Workload) -> None:
+        """Take up one job where the last daemon left it."""
+        try:
+            self._lifecycle.adopt(job)
+            if job.is_over:
+                self._was_cleaned(job)
+            elif job.state in (JobState.QUEUED, JobState.RETRYING) and job.terminating_since is not None:
+                self._terminate_waiting(job.id)
+            elif job.state in (JobState.RETRYING, JobState.RECOVERING):
+                self._requeue(job)
+            elif drive.is_active(job, self._drivers):
+                self._carry(job.id)
+        except AjError as error:
+            self._warn(f"job {job.id} could not be taken up: {error}")
+
+    def _requeue(self, job: Workload) -> None:
+        by = Mover.SCHEDULER if job.state is JobState.RETRYING else Mover.MONITOR
+        self._lifecycle.move(job.id, JobState.QUEUED, by, job.message)
+
+    def _take_project(self, key: str) -> bool:
+        """Count a project among ours, and begin to work; False when it was ours already."""
+        with self._guard:
+            is_new = key not in self._projects
+            self._projects.add(key)
+            if not self._threads and not self._stop.is_set():
+                for work in (self._schedule, self._clean):
+                    self._begin(work)
+        return is_new
+
+    def _begin(self, work: Callable[[], None]) -> None:
+        thread = threading.Thread(target=work, name="jobs", daemon=True)
+        with self._guard:
+            self._threads = [one for one in self._threads if one.is_alive()] + [thread]
+        thread.start()
+
+    # asking
+
+    def list(self, project_key: str | None, states: Sequence[JobState], limit: int) -> JobList:
+        """Return the newest jobs of one project or of all, in these states or in any."""
+        told: list[str] = []
+        living = {job.id: job for job in self._lifecycle.living()}
+        found = [
+            living.get(job.id, job)
+            for job in jobs.listing(self._layout, told.append)
+            if project_key is None or job.project_key == project_key
+        ]
+        chosen = [job for job in found if not states or job.state in states]
+        return JobList(tuple(chosen[:limit]), truncated=len(chosen) > limit, warnings=tuple(told))
+
+    def show(self, job_id: str) -> JobAnswer:
+        """Return a job with its history. Raises NotFound."""
+        return self._answer(self._seen(job_id))
+
+    def wait(self, job_id: str, after_event: int, timeout_s: float) -> JobAnswer:
+        """Wait for an event after that number, for the end of the clean-up, or for the time to be over.
+
+        Raises NotFound.
+        """
+        self._seen(job_id)
+        self._lifecycle.wait(lambda: self._stop.is_set() or self._has_news(job_id, after_event), timeout_s)
+        return self.show(job_id)
+
+    def _has_news(self, job_id: str, after_event: int) -> bool:
+        job = self._lifecycle.held(job_id)
+        if job is None:
+            return True  # it is over, deleted, or another daemon's
+        return job.is_over or (job.last_event is not None and job.last_event.number > after_event)
+
+    def _answer(self, job: Workload) -> JobAnswer:
+        told: list[str] = list(self._warnings)
+        events = jobs.events(self._layout, job, told.append)
+        ahead = None
+        if job.state is JobState.QUEUED:
+            line = scheduler.in_line(one for one in self._lifecycle.living() if one.service == job.service)
+            ahead = next((at for at, one in enumerate(line) if one.id == job.id), None)
+        return JobAnswer(
+            replace(job, spec=None),
+            events=events,
+            events_total=len(events),
+            jobs_ahead=ahead,
+            logs=str(self._layout.job(job.id) / "logs"),
+            warnings=tuple(told),
+        )
+
+    def running(self) -> int:
+        """How many jobs hold a place, from the begin of their setup to the end of their processes."""
+        return sum(scheduler.holds(job) for job in self._lifecycle.living())
+
+    def queued(self) -> int:
+        """How many jobs wait for a place."""
+        return sum(job.state in (JobState.QUEUED, JobState.RETRYING) for job in self._lifecycle.living())
+
+    def unfinished_projects(self) -> set[str]:
+        """Return the projects on disk with a job that needs this daemon: not ended, not clean, or promised."""
+        return {
+            job.project_key
+            for job in jobs.listing(self._layout, lambda _: None)
+            if not job.is_over or job.resubmit_when_clean
+        }
+
+    def digests(self) -> set[str]:
+        """Return the archives that a job may still need: of every job that is on record."""
+        return {job.code.digest for job in jobs.listing(self._layout, lambda _: None) if job.code is not None}
+
+    # changing
+
+    def terminate(self, job_id: str, grace_s: float | None) -> JobAnswer:
+        """Ask for the end, durably. One that waits ends at once; one that has ended stays as it is.
+
+        Raises NotFound, Refused when another daemon drives it, AjError when the disk refuses.
+        """
+        job = self._ours(job_id)
+        if job.state.is_final:
+            return self._answer(job)
+        grace = GRACE_S if grace_s is None else grace_s
+        with self._lifecycle.alone(job_id):
+            since = self._lifecycle.get(job_id).terminating_since or rfc3339(self._clock.now())
+            job = self._lifecycle.note(job_id, terminating_since=since, grace_s=grace)
+            if job.state in (JobState.QUEUED, JobState.RETRYING):
+                self._terminate_waiting(job_id)
+        if job.state in (JobState.STARTING, JobState.RUNNING, JobState.FINALIZING):
+            self._drivers[job.service].terminate(job, self._layout.job(job_id), grace)
+        self._wake.set()
+        return self.show(job_id)
+
+    def _terminate_waiting(self, job_id: str) -> None:
+        self._lifecycle.move(job_id, JobState.TERMINATED, Mover.USER, "terminated before it ran", reason="terminated")
+
+    def resubmit(self, job_id: str, when_clean: bool, start_timeout_s: float | None) -> JobAnswer:
+        """Run a final, cleaned job again: same id, same code, next revision.
+
+        With `when_clean` a job that is not cleaned up yet runs again as soon as it is, also after a
+        restart. Raises NotFound, and Refused when it has not ended, is not clean, or its code is gone.
+        """
+        job = self._ours(job_id)
+        if job.code is not None and archive.find(self._layout.code, job.code) is None:
+            raise archives.gone(job.code.digest)
+        with self._lifecycle.alone(job_id):
+            job = self._lifecycle.get(job_id)
+            if not job.state.is_final:
+                hint = f"`aj terminate {job_id}` ends it"
+                raise Refused(f"job {job_id} has not ended: {job.state}", code="not-ended", hint=hint)
+            if when_clean and job.cleaned_at is None:
+                self._lifecycle.note(job_id, resubmit_when_clean=True, resubmit_timeout_s=start_timeout_s)
+            else:
+                self._again(job_id, start_timeout_s)
+        return self.show(job_id)
+
+    def _again(self, job_id: str, start_timeout_s: float | None) -> None:
+        deadline = None if start_timeout_s is None else self._clock.now() + start_timeout_s
+        self._lifecycle.move(job_id, JobState.QUEUED, Mover.USER, deadline_at=deadline)
+        self._wake.set()
+
+    def exec_plan(self, job_id: str, argv: Sequence[str], rank: int) -> ExecPlan:
+        """Say how to run a command inside a running job. Raises NotFound, Refused, UserError."""
+        if not argv:
+            raise UserError("no command given", hint=f"`aj exec {job_id} COMMAND`")
+        job = self._seen(job_id)
+        whole = replace(job, spec=jobs.spec(self._layout, job_id))
+        return self._driver(job.service).exec_plan(whole, self._layout.job(job_id), argv, rank)
+
+    def delete(self, job_id: str) -> Done:
+        """Remove a final job with its logs and files. Raises NotFound, Refused while it runs, AjError."""
+        job = self._ours(job_id)
+        if not job.state.is_final:
+            hint = f"`aj terminate {job_id}` ends it"
+            raise Refused(f"job {job_id} has not ended: {job.state}", code="not-ended", hint=hint)
+        if job.cleaned_at is None:
+            self._janitor.clean(job_id)
+        with self._lifecycle.alone(job_id):
+            if not self._lifecycle.get(job_id).is_over:
+                raise Refused(f"job {job_id} was submitted again", code="not-ended")
+            jobs.remove(self._layout, job_id)
+            self._lifecycle.forget(job_id)
+        return Done("deleted", detail=job_id)
+
+    def stop(self) -> None:
+        """Let go of all jobs; they go on under their supervisors."""
+        self._stop.set()
+        self._wake.set()
+        self._wake_janitor.set()
+        self._lifecycle.wake()
+        leave_at = self._clock.monotonic() + LEAVE_S
+        with self._guard:
+            threads = list(self._threads)
+        for thread in threads:
+            thread.join(max(0.0, leave_at - self._clock.monotonic()))
+
+    # who starts
+
+    def _schedule(self) -> None:
+        while not self._stop.is_set():
+            self._wake.clear()
+            next_at = self.start_what_fits()
+            now = self._clock.now()
+            sleep_s = LONGEST_SLEEP_S if next_at is None else max(0.0, min(next_at - now, LONGEST_SLEEP_S))
+            self._clock.wait(self._wake, sleep_s)
+
+    def start_what_fits(self) -> float | None:
+        """Start every job whose turn it is and that fits; return when to look again, None when a change tells."""
+        with self._planning:
+            return self._start_what_fits()
+
+    def _start_what_fits(self) -> float | None:
+        now = self._clock.now()
+        living = self._lifecycle.living()
+        places = {name: _place(driver) for name, driver in self._drivers.items()}
+        plan = scheduler.plan(living, places, now)
+        for job_id, words in plan.waits.items():
+            self._lifecycle.say_waiting(job_id, words)
+        for job_id in plan.expired:
+            self._try(job_id, partial(self._expire, job_id))
+        for job_id, gpus in plan.starts.items():
+            self._try(job_id, partial(self._start, job_id, gpus))
+        fenced_at = self._fence(living, now)
+        return min((at for at in (plan.next_at, fenced_at) if at is not None), default=None)
+
+    def _try(self, job_id: str, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Refused:
+            pass  # it was terminated or deleted just now
+        except AjError as error:
+            self._log(f"job {job_id}: {error}")
+
+    def _expire(self, job_id: str) -> None:
+        job = self._lifecycle.get(job_id)
+        waited = units.duration((job.deadline_at or 0) - from_rfc3339(job.submitted_at))
+        why = f"; it waited for {job.waiting_for}" if job.waiting_for else ""
+        words = f"it could not start within {waited}{why}"
+        self._lifecycle.move(job_id, JobState.FAILED, Mover.SCHEDULER, words, reason="claim-deadline-expired")
+
+    def _start(self, job_id: str, gpus: tuple[int, ...]) -> None:
+        facts = {scheduler.GPUS: list(gpus)} if gpus else {}
+        self._lifecycle.move(job_id, JobState.PROVISIONING, Mover.SCHEDULER, facts=facts)
+        self._carry(job_id)
+
+    def _carry(self, job_id: str) -> None:
+        with self._guard:
+            if job_id in self._carried or self._stop.is_set():
+                return
+            self._carried.add(job_id)
+            self._begin(partial(self._carry_and_leave, job_id))
+
+    def _carry_and_leave(self, job_id: str) -> None:
+        try:
+            self._drive.carry(job_id)
+        finally:
+            with self._guard:
+                self._carried.discard(job_id)
+            self._wake.set()
+        job = self._lifecycle.held(job_id)
+        if job is not None and drive.is_active(job, self._drivers):
+            self._carry(job_id)  # it was started again before this thread had left
+
+    def _fence(self, living: Sequence[Workload], now: float) -> float | None:
+        """End by force what was asked to end long ago; return when the next one would be."""
+        late = drive.overdue(living, now, from_rfc3339, PATIENCE_S)
+        for job in late:
+            if (job.id, job.attempt) not in self._fenced:
+                self._fenced.add((job.id, job.attempt))
+                self._begin(partial(self._force, job))
+        waiting = [job for job in living if job.terminating_since and scheduler.holds(job) and job not in late]
+        moments = (from_rfc3339(job.terminating_since or "") + (job.grace_s or 0) + PATIENCE_S + 0.1 for job in waiting)
+        return min(moments, default=None)
+
+    def _force(self, job: Workload) -> None:
+        try:
+            self._drivers[job.service].teardown(job, self._layout.job(job.id))
+        except (AjError, OSError) as error:
+            self._log(f"job {job.id}: {error}")
+
+    # afterwards
+
+    def _clean(self) -> None:
+        while not self._stop.is_set():
+            self._wake_janitor.clear()
+            with self._guard:
+                projects = frozenset(self._projects)
+            next_at = self._janitor.round(projects)
+            self._clock.wait(self._wake_janitor, max(0.0, next_at - self._clock.now()))
+
+    def _was_cleaned(self, job: Workload) -> None:
+        """Keep a promise to run again, else forget a job that is over."""
+        with self._lifecycle.alone(job.id):
+            if not self._lifecycle.get(job.id).is_over:
+                return
+            if job.resubmit_when_clean:
+                self._try(job.id, partial(self._again, job.id, job.resubmit_timeout_s))
+            else:
+                self._lifecycle.forget(job.id)
+
+    def _changed(self, job: Workload) -> None:
+        self._wake.set()
+        if job.state.is_final:
+            self._wake_janitor.set()
+        payload: dict[str, Json] = {
+            "id": job.id,
+            "name": job.name,
+            "state": job.state.value,
+            "message": job.message,
+            "event": job.last_event.number if job.last_event else 0,
+        }
+        self._publish("job", job.project_key, payload)
+
+    def _ours(self, job_id: str) -> Workload:
+        """Return a job that may be changed here. Raises NotFound, Refused when another daemon has its project."""
+        job = self._lifecycle.get(job_id)
+        with self._guard:
+            is_ours = job.project_key in self._projects
+        if not is_ours:
+            if self.open_project is not None:
+                self.open_project(job.project_key)
+            self.adopt(job.project_key)
+        return self._lifecycle.get(job_id)
+
+    def _seen(self, job_id: str) -> Workload:
+        """Return a job as it stands, taken up first if nobody drives it. Raises NotFound."""
+        job = self._lifecycle.get(job_id)
+        if job.is_over or self.open_project is None:
+            return job
+        try:
+            return self._ours(job_id)
+        except Refused:
+            return job  # another daemon drives it, and its record tells how far it is
+
+    def _driver(self, service: str) -> Driver:
+        driver = self._drivers.get(service)
+        if driver is None:
+            raise Refused(f"`{service}` jobs are not driven by this daemon", code="not-driven")
+        return driver
+
+    def _warn(self, words: str) -> None:
+        self._log(words)
+        with self._guard:
+            if words not in self._warnings:
+                self._warnings.append(words)
+
+
+def _place(driver: Driver) -> scheduler.Place:
+    return scheduler.Place(driver.capacity(), driver.slots())
