@@ -19,9 +19,8 @@ def test_a_working_project(outside: Shell) -> None:
     assert found["next"][0] == "aj run -t local --wait train.py"
     assert outside("template", "validate", "--strict").out == "local: ok\n"
     assert outside("config", "get", "template").out == "local\n"
-    assert outside("run", "-d", "--show", "files", "-t", "local", "train.py", "--json").json["items"][0]["path"] == (
-        "train.py"
-    )
+    files = outside("run", "-d", "--show", "files", "-t", "local", "--json", "train.py").json["items"]
+    assert [file["path"] for file in files] == ["train.py"]
 
 
 @pytest.mark.rule("C-007b")
