@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aj.client.daemon import Status
 from aj.view import schema
 from aj.view.document import Column, Document, Form, Item, result, single
 from aj.view.schema import Schema
 from aj.wire import codec
+from aj.wire.daemon import Status
 from aj.wire.messages import Busy, Hello
 
 FIELDS = (

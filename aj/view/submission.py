@@ -205,7 +205,7 @@ def schemas() -> Mapping[str, Schema]:
         document=schema.maybe(schema.table(schema.ANY)),
         next=schema.NAMES,
     )
-    file = schema.record(path=schema.TEXT, size_bytes=maybe_whole, kind=schema.TEXT)
+    file = schema.record(path=schema.TEXT, size_bytes=maybe_whole, kind=schema.TEXT, target=maybe_text)
     return {
         "submission": schema.single(one),
         "submission.argv": schema.single(schema.record(id=schema.TEXT, argv=schema.NAMES)),

@@ -1,0 +1,239 @@
+"""aj run -d: everything resolved and written down, nothing sent; and what run refuses before it sends."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Ran, Shell
+
+GPU = """base:
+config:
+  target: {service: sing, workspace_name: w, gpus_per_node: 8}
+  environment: {image: amlt-sing/x, setup: [pip list]}
+  jobs:
+    - sku: "{nodes}x40G{processes}-A100"
+      instance_count: 2
+      command: ['echo $HOME']
+      submit_args: {env: {HF_TOKEN: s3cret, PLAIN: 0123, PRICE: $5}}
+"""
+LOCAL = "base:\nconfig: {target: {service: local}, jobs: [{instance_count: 1}]}\n"
+
+
+@pytest.fixture
+def ready(aj: Shell) -> Shell:
+    aj.template("gpu", GPU)
+    aj.template("local", LOCAL)
+    aj.write("train.py", "print(1)\n")
+    return aj
+
+
+def path_of(seen: Ran) -> Path:
+    assert seen.code == 0, seen.err
+    return Path(seen.out.strip())
+
+
+@pytest.mark.rule("C-176", "C-177", "C-180", "C-006", "C-291")
+def test_the_path_of_a_private_file_and_nothing_else(ready: Shell) -> None:
+    """No fixture of this test allows a program, a socket or the network."""
+    seen = ready("run", "-d", "-t", "gpu", "train.py", "--lr", "1e-3")
+    path = path_of(seen)
+    assert path.parent == ready.home.layout.dryrun
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    state = ready.home.folders.state
+    assert not (state / "queue").exists() and not (state / "journal").exists() and not (state / "code").exists()
+    assert not ready.home.folders.runtime.exists()
+
+
+@pytest.mark.rule("C-177", "C-255", "C-159", "C-160", "T88")
+def test_the_file_is_shaped_as_amlt_knows_it(ready: Shell) -> None:
+    found = yaml.safe_load(path_of(ready("run", "-d", "-t", "gpu", "-n", "3", "train.py", "a b", "$X")).read_text())
+    job = found["jobs"][0]
+    assert (job["instance_count"], job["sku"], job["process_count_per_node"]) == (3, "3x40G8-A100", 1)
+    assert job["command"] == ["echo $$HOME", "uv run train.py 'a b' '$$X'"]
+    env = job["submit_args"]["env"]
+    assert (env["HF_TOKEN"], env["PLAIN"], env["PRICE"]) == ("s3cret", "0123", "$$5")
+    assert (env["AJ_NODES"], env["AJ_PROCESSES"], env["AJ_TEMPLATE"]) == ("3", "24", "gpu")
+    assert all(isinstance(value, str) for value in env.values())
+
+
+@pytest.mark.rule("C-177", "C-179", "C-017")
+def test_the_document_is_masked_and_the_file_is_not(ready: Shell) -> None:
+    item = ready("run", "-d", "-t", "gpu", "--json", "train.py").json["item"]
+    assert (item["status"], item["backend"], item["experiment"]) == ("dry_run", "sing", "aj")
+    assert item["shape"] == {
+        "nodes": 2,
+        "sku_processes_per_node": 8,
+        "processes_per_node": 1,
+        "gpus_per_node": 8,
+        "total_gpus": 16,
+        "total_processes": 2,
+    }
+    assert item["document"]["jobs"][0]["submit_args"]["env"]["HF_TOKEN"] == "***"
+    assert "s3cret" in Path(item["path"]).read_text()
+    assert item["env_names"] == ["HF_TOKEN", "PLAIN", "PRICE"]
+    assert (item["code"]["files"], len(item["code"]["digest"])) == (1, 64)
+    shown = ready("run", "-d", "-t", "gpu", "--show-env", "--json", "train.py").json["item"]
+    assert shown["document"]["jobs"][0]["submit_args"]["env"]["HF_TOKEN"] == "s3cret"
+    as_yaml = yaml.safe_load(ready("run", "-d", "-t", "gpu", "-o", "yaml", "train.py").out)
+    assert as_yaml["item"]["document"]["target"]["service"] == "sing"
+
+
+@pytest.mark.rule("C-178", "T88", "T87")
+def test_views_on_stdout(ready: Shell) -> None:
+    argv = ready("run", "-d", "-t", "gpu", "--show", "argv", "train.py", "a b", "", "ü")
+    assert json.loads(argv.out) == ["uv", "run", "train.py", "a b", "", "ü"]
+    files = ready("run", "-d", "-t", "gpu", "--show", "files", "train.py")
+    assert files.out == "path\tsize\tkind\ntrain.py\t9\tfile\n\ntotal: 1 file, 9 B\n"
+    assert ready("run", "-d", "-t", "gpu", "--show", "files", "--json", "true").json["bytes"] == 9
+    missing = ready("run", "-d", "-t", "local", "--show", "body", "true", "--json")
+    assert (missing.code, missing.err.splitlines()[-1]) == (2, "hint: it has argv, files")
+
+
+@pytest.mark.rule("C-177", "C-085")
+def test_only_the_newest_are_kept(ready: Shell) -> None:
+    ready("config", "set", "retention.dry_runs", "2")
+    made = [path_of(ready("run", "-d", "-t", "local", "true")) for _ in range(4)]
+    assert [path.exists() for path in made] == [False, False, True, True]
+
+
+@pytest.mark.rule("C-180", "C-129")
+def test_strict_makes_a_warning_an_error(ready: Shell) -> None:
+    ready.template("slip", LOCAL.replace("instance_count: 1", "instance_count: 1, instnace: 2"))
+    loose = ready("run", "-d", "-t", "slip", "true")
+    assert loose.code == 0
+    assert "aj: warning: .azure_jobs/template/slip.yaml:2: " in loose.err
+    seen = ready("run", "-d", "-t", "slip", "--strict", "true")
+    assert (seen.code, seen.out) == (2, "")
+    assert seen.err.endswith("aj: 1 warning, and `--strict` allows none\n")
+    assert ready("run", "-t", "slip", "--strict", "true").code == 2
+
+
+@pytest.mark.rule("C-158")
+def test_a_script_that_stays_behind_is_a_warning(ready: Shell) -> None:
+    ready.write(".codeignore", "train.py\n")
+    assert "aj: warning: train.py is not in the code archive" in ready("run", "-d", "-t", "local", "train.py").err
+
+
+@pytest.mark.rule("C-271", "C-187")
+def test_nothing_to_send_is_refused(ready: Shell) -> None:
+    ready.write(".codeignore", "*\n")
+    seen = ready("run", "-d", "-t", "local", "true")
+    assert seen.code == 2
+    assert seen.err.startswith("aj: no files selected")
+
+
+@pytest.mark.rule("C-016", "C-069")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--queue", "-d"),
+        ("--queue", "--wait"),
+        ("--queue", "--follow"),
+        ("--show", "argv"),
+        ("--show-env",),
+        ("-d", "--wait"),
+        ("--exit-status",),
+        ("--wait-timeout", "5"),
+    ],
+)
+def test_options_that_contradict_each_other(ready: Shell, words: tuple[str, ...]) -> None:
+    seen = ready("run", "-t", "local", *words, "--json", "true")
+    assert (seen.code, seen.json["error"]["type"]) == (2, "OptionError")
+
+
+@pytest.mark.rule("C-325", "C-319", "C-320", "C-327", "C-097", "C-161", "T90")
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("-t", "local"), 2, "COMMAND is missing"),
+        (("-t", "local", ""), 2, "COMMAND is empty"),
+        (("-t", "nope", "true"), 3, "no template called `nope`"),
+        (("-t", "../x", "true"), 2, "`../x` cannot be the name of a template"),
+        (("true",), 2, "no template is named"),
+        (("-t", "local", "-n", "0", "true"), 2, "-n 0: a whole number from 1 to 100000 is due"),
+        (("-t", "local", "-n", "1_0", "true"), 2, "-n 1_0: a whole number"),
+        (("-t", "local", "-p", "-4", "true"), 2, "-p -4: a whole number from 0"),
+        (("-t", "local", "--ppn", "0", "true"), 2, "--ppn 0: a whole number from 1"),
+        (("-t", "local", "-e", "NOT_SET_HERE", "true"), 2, "-e NOT_SET_HERE: the variable NOT_SET_HERE is not set"),
+        (("-t", "local", "-e", "1x=2", "true"), 2, "cannot be the name of a variable"),
+        (("-t", "local", "--env-file", "none", "true"), 2, "--env-file none: No such file"),
+        (("-t", "local", "--experiment", "-x", "true"), 2, "--experiment -x: it takes"),
+        (("-t", "local", "--amlt", "true"), 2, "amlt does not know jobs of this machine"),
+    ],
+)
+def test_what_is_wrong_is_said_first(ready: Shell, words: tuple[str, ...], code: int, said: str) -> None:
+    for mode in (("-d",), ()):
+        seen = ready("run", *mode, "--json", *words)
+        assert seen.code == code
+        assert said in seen.err
+        assert seen.err.startswith("aj: ")
+    assert not ready.home.folders.runtime.exists()
+
+
+@pytest.mark.rule("C-161", "C-162", "T90", "C-312", "C-313", "C-314")
+def test_the_environment_of_the_job(ready: Shell) -> None:
+    ready.write("vars", "# mine\nA=file\nB=x=y z\n")
+    words = ("-e", "A=1=2", "-e", "C", "-e", "D=", "--env-file", "vars", "-e", "AJ_ID=mine")
+    seen = ready("run", "-d", "-t", "gpu", "--show-env", "--json", *words, "true", C="from shell")
+    env = seen.json["item"]["document"]["jobs"][0]["submit_args"]["env"]
+    assert (env["A"], env["B"], env["C"], env["D"]) == ("1=2", "x=y z", "from shell", "")
+    assert env["AJ_ID"] == seen.json["item"]["id"]
+    assert any("AJ_ID" in warning["message"] for warning in seen.json["warnings"])
+
+
+@pytest.mark.rule("C-149", "C-152", "C-089", "C-300")
+def test_the_name(ready: Shell) -> None:
+    item = ready("run", "-d", "-t", "local", "--json", "train.py").json["item"]
+    assert item["name"] == f"project_train_{item['id']}"
+    named = ready("run", "-d", "-t", "local", "--json", "train.py", AJ_NAME="pre train").json["item"]
+    assert named["name"] == f"pre-train_{named['id']}"
+    assert named["id"] != item["id"]
+
+
+@pytest.mark.rule("C-257", "C-131")
+@pytest.mark.parametrize("words", [("-t", "gpu"), ("-t", "gpu", "--amlt"), ("-t", "gpu", "--queue")])
+def test_a_service_that_cannot_be_sent_to_yet(ready: Shell, words: tuple[str, ...]) -> None:
+    seen = ready("run", *words, "--json", "train.py")
+    name = "amlt" if "--amlt" in words else "sing"
+    assert seen.code == 2
+    assert f"this release checks and renders jobs for `{name}`, and submits only to `local`" in seen.err
+    assert not ready.home.folders.runtime.exists()
+
+
+@pytest.mark.rule("C-087", "C-332")
+def test_the_experiment_of_a_dry_run_is_invented_and_told(ready: Shell) -> None:
+    seen = ready("run", "-d", "-t", "gpu", "--json", "true")
+    assert [warning["code"] for warning in seen.json["warnings"]] == ["no-experiment"]
+    for item in (
+        ready("run", "-d", "-t", "gpu", "--experiment", "e1", "--json", "true").json["item"],
+        ready("run", "-d", "-t", "gpu", "--json", "true", AJ_EXPERIMENT="e1").json["item"],
+    ):
+        assert item["experiment"] == "e1"
+    here = ready("run", "-d", "-t", "local", "--json", "true").json
+    assert (here["item"]["experiment"], here["warnings"]) == (None, [])
+
+
+@pytest.mark.rule("C-014", "T26")
+@pytest.mark.usefixtures("programs")
+def test_a_changed_tree_can_be_refused(ready: Shell) -> None:
+    import subprocess
+
+    def git(*words: str) -> None:
+        identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", *identity, *words], cwd=ready.directory, check=True, capture_output=True, timeout=20)
+
+    seen = ready("run", "-d", "-t", "local", "--require-clean", "true")
+    assert (seen.code, "git says" in seen.err) == (2, True)
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    assert ready("run", "-d", "-t", "local", "--require-clean", "true").code == 0
+    ready.write("train.py", "print(2)\n")
+    seen = ready("run", "-d", "-t", "local", "--require-clean", "true")
+    assert (seen.code, "train.py" in seen.err) == (5, True)
