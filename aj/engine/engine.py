@@ -302,7 +302,10 @@ class Engine(Generic[J]):
 
     def _holder(self, project: Project | None, ticket: str) -> str:
         """Return the key of the project that has this ticket, this project first. Raises NotFound."""
-        key = tickets.key_of(self._layout, ticket, _key(project))
+        here = _key(project)
+        mine = [opened.desk for opened in self._all_opened() if opened.desk.get(ticket) is not None]
+        known = [desk.key for desk in mine if desk.key == here] or [desk.key for desk in mine]
+        key = known[0] if known else tickets.key_of(self._layout, ticket, here)
         if key is None:
             raise tickets.no_such(ticket)
         return key

@@ -49,21 +49,26 @@ def settle(ticket: Ticket, desk: Desk, means: Means, stop: threading.Event) -> T
 
 
 def _look(spec: JobSpec, means: Means, stop: threading.Event) -> Handle | None:
-    if means.places.traits(spec.service).driven:
-        workload = means.jobs.find(spec.id)
-        return Handle(workload.service, "jobs", workload.id) if workload else None
-    backend = means.places.backend(spec.service)
+    """Return where the job is, None when it is definitely nowhere. Raises OutcomeUnknown."""
     try:
-        handle = backend.find(spec)
-        if handle is None:
-            if means.clock.wait(stop, APART_S):
-                raise OutcomeUnknown("the daemon is about to leave")
-            handle = backend.find(spec)
+        if means.places.traits(spec.service).driven:
+            workload = means.jobs.find(spec.id)
+            return Handle(workload.service, "jobs", workload.id) if workload else None
+        return _look_twice(spec, means, stop)
     except OutcomeUnknown:
         raise
     except AjError as error:
         raise OutcomeUnknown(f"{spec.service} did not tell: {error.message}", details=error.details) from error
-    return handle
+
+
+def _look_twice(spec: JobSpec, means: Means, stop: threading.Event) -> Handle | None:
+    backend = means.places.backend(spec.service)
+    handle = backend.find(spec)
+    if handle is not None:
+        return handle
+    if means.clock.wait(stop, APART_S):
+        raise OutcomeUnknown("the daemon is about to leave")
+    return backend.find(spec)
 
 
 def _ending(ticket: Ticket, handle: Handle | None) -> Ending:

@@ -36,7 +36,7 @@ def spec(number: int, *, service: str = "near", root: str = "/nowhere", env: dic
 
 def ticket(number: int, *, mode: Mode = Mode.QUEUED, state: TicketState = TicketState.QUEUED, **more: object) -> Ticket:
     """A ticket that was just accepted."""
-    asked = spec(number)
+    asked = spec(number, service=str(more.get("service", "near")))
     known: dict[str, object] = {
         "ticket": tickets.name_of(asked.id),
         "id": asked.id,
