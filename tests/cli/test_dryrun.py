@@ -91,7 +91,7 @@ def test_views_on_stdout(ready: Shell) -> None:
     files = ready("run", "-d", "-t", "gpu", "--show", "files", "train.py")
     assert files.out == "path\tsize\tkind\ntrain.py\t9\tfile\n\ntotal: 1 file, 9 B\n"
     assert ready("run", "-d", "-t", "gpu", "--show", "files", "--json", "true").json["bytes"] == 9
-    missing = ready("run", "-d", "-t", "local", "--show", "body", "true", "--json")
+    missing = ready("run", "-d", "-t", "local", "--show", "body", "--json", "true")
     assert (missing.code, missing.err.splitlines()[-1]) == (2, "hint: it has argv, files")
 
 
