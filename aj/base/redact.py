@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping
 
 MASK = "***"
@@ -20,6 +21,23 @@ _PATTERNS = (
     re.compile(r"(?P<keep>--?(?:token|password|api-key|secret)[ =])\S+", re.IGNORECASE),
 )
 
+# Secrets that this process was given or made, newest last: of a kind that no pattern would know.
+_LITERALS: dict[str, None] = {}
+_LOCK = threading.Lock()
+KEPT = 200  # an old one has expired long since
+SHORTEST = 8  # a shorter one would mask ordinary words
+
+
+def hide(secret: str) -> None:
+    """Mask this very text from now on, wherever it would appear."""
+    if len(secret) < SHORTEST:
+        return
+    with _LOCK:
+        _LITERALS.pop(secret, None)
+        _LITERALS[secret] = None
+        if len(_LITERALS) > KEPT:
+            del _LITERALS[next(iter(_LITERALS))]
+
 
 def is_secret_name(name: str) -> bool:
     """Tell whether an environment variable's name says that its value is a secret."""
@@ -27,7 +45,11 @@ def is_secret_name(name: str) -> bool:
 
 
 def text(words: str) -> str:
-    """Return the text with everything that looks like a secret replaced by `***`."""
+    """Return the text with everything that is, or looks like, a secret replaced by `***`."""
+    with _LOCK:
+        literals = tuple(_LITERALS)
+    for literal in literals:
+        words = words.replace(literal, MASK)
     for pattern in _PATTERNS:
         words = pattern.sub(lambda found: found["keep"] + MASK, words)
     return words

@@ -1,0 +1,60 @@
+"""Which way out of this network: the proxy for a host, and the certificates to trust, by the usual variables."""
+
+from __future__ import annotations
+
+import base64
+from urllib.parse import unquote, urlsplit
+
+from aj.base.errors import ConfigError
+from aj.base.settings import Settings
+from aj.net.origin import Origin
+
+BUNDLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+
+
+def bundle(settings: Settings) -> tuple[str, str] | tuple[None, None]:
+    """Return the variable that names a certificate bundle, and the bundle; or neither."""
+    for name in BUNDLES:
+        if path := settings.get(name):
+            return name, path
+    return None, None
+
+
+def of(settings: Settings, origin: Origin) -> str | None:
+    """Return the proxy by which an origin is reached, or None. Raises ConfigError when it is no address.
+
+    Lower-case spellings of the variables count too, and first, as everywhere.
+    """
+    name = f"{origin.scheme.upper()}_PROXY"
+    proxy = _variable(settings, name)
+    if proxy is None or _is_exempt(origin, _variable(settings, "NO_PROXY") or ""):
+        return None
+    whole = proxy if "://" in proxy else f"http://{proxy}"
+    if urlsplit(whole).scheme not in ("http", "https") or not urlsplit(whole).hostname:
+        raise ConfigError(f"{name} names no proxy", hint=f"export {name}=http://HOST:PORT")
+    return whole
+
+
+def headers(proxy: str) -> dict[str, str]:
+    """Return what a proxy wants to hear from who may use it: the name and password of its address."""
+    parts = urlsplit(proxy)
+    if parts.username is None:
+        return {}
+    secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"Proxy-Authorization": "Basic " + base64.b64encode(secret.encode()).decode()}
+
+
+def _variable(settings: Settings, name: str) -> str | None:
+    return settings.get(name.lower()) or settings.get(name)
+
+
+def _is_exempt(origin: Origin, rules: str) -> bool:
+    """Tell whether a host needs no proxy: `*`, a host, a domain with or without its first dot; a port narrows."""
+    for rule in (word.strip().lower() for word in rules.split(",")):
+        host, _, port = rule.partition(":") if rule.count(":") == 1 else (rule, "", "")
+        if port and port != str(origin.port):
+            continue
+        plain = host.removeprefix("*").removeprefix(".")
+        if host == "*" or (plain and (origin.host.strip("[]") == plain or origin.host.endswith("." + plain))):
+            return True
+    return False
