@@ -35,7 +35,10 @@ class Recipe:
     def built(self, aj_id: str | None = None) -> Built:
         """Make the JobSpec, for another id if one is given. Raises TemplateError, UserError or OptionError."""
         request = self.request if aj_id is None else replace(self.request, id=aj_id)
-        return build.build(self.resolved, request, options_of=registry.options)
+        built = build.build(self.resolved, request, options_of=registry.options)
+        if not registry.traits(built.spec.service).is_local:
+            return built
+        return replace(built, spec=replace(built.spec, umask=proc.umask()))
 
 
 def recipe(opts: Options, ctx: Context, aj_id: str) -> Recipe:

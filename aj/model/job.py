@@ -57,8 +57,8 @@ class JobSpec:
 
     `argv` are the user's own words, exactly; `setup` and `lines` are shell lines of the template;
     `env` holds values and therefore never reaches the journal; `inherited` is what the submitting shell
-    lends to a job of this machine (PATH, HOME and their like), below everything in `env`; `config` is the
-    merged template, which only the service's own options room looks into.
+    lends to a job of this machine (PATH, HOME and their like), below everything in `env`, and `umask` its
+    mask of file modes; `config` is the merged template, which only the service's own options room looks into.
     """
 
     id: str
@@ -77,6 +77,7 @@ class JobSpec:
     lines: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
+    umask: int | None = None
     tasks: tuple[Task, ...] = ()
     config: Mapping[str, Json] = field(default_factory=dict, repr=False)
     start_timeout_s: float | None = None

@@ -43,18 +43,12 @@ class LogFile:
     base: int = 0
 
     def size(self) -> int:
-        """Return how much was ever written, 0 when the file is gone."""
-        try:
-            return self.base + self.path.stat().st_size
-        except FileNotFoundError:
-            return self.base
+        """Return how much was ever written. Raises FileNotFoundError when it was cut or deleted meanwhile."""
+        return self.base + self.path.stat().st_size
 
     def written_at(self) -> float:
-        """Return when the last byte was written."""
-        try:
-            return self.path.stat().st_mtime
-        except FileNotFoundError:
-            return 0.0
+        """Return when the last byte was written. Raises FileNotFoundError."""
+        return self.path.stat().st_mtime
 
 
 @dataclass(frozen=True)
@@ -153,8 +147,21 @@ def read(
     """
     number = attempt if attempt is not None else next(reversed(attempts(folder)), None)
     if number is not None:
-        span = _Span.now(folder, number, Choice(rank, sources))
-        yield from span.chunks(tail=tail, since=since)
+        yield from _now(folder, number, Choice(rank, sources), tail, since)[1]
+
+
+def _now(
+    folder: Path, attempt: int, choice: Choice, tail: int | None, since: float | None
+) -> tuple[_Span, Iterator[Chunk]]:
+    """Look at a start until the look holds: a log may be cut just now, once in its life."""
+    while True:
+        try:
+            span = _Span.now(folder, attempt, choice)
+            chunks = span.chunks(tail=tail, since=since)
+            first = list(itertools.islice(chunks, 1))
+        except FileNotFoundError:
+            continue
+        return span, itertools.chain(first, chunks)
 
 
 @dataclass(frozen=True)
@@ -182,11 +189,9 @@ class _Span:
         return _Span(ends, pieces)
 
     def chunks(self, *, tail: int | None, since: float | None) -> Iterator[Chunk]:
+        """Raises FileNotFoundError, before the first chunk, when a log was cut or deleted since the look."""
         with contextlib.ExitStack() as opened:
-            handles = {}
-            for file in self.ends:
-                with contextlib.suppress(FileNotFoundError):  # cut or deleted since the look
-                    handles[file] = opened.enter_context(file.path.open("rb"))
+            handles = {file: opened.enter_context(file.path.open("rb")) for file in self.ends}
             starts = {file: self._start(file, handle, tail, since) for file, handle in handles.items()}
             found = self._in_order(handles, starts)
             yield from found if tail is None or len(handles) < 2 else _last_lines(list(found), tail)
@@ -325,9 +330,9 @@ class _Follower:
         if number is None:
             return
         self._from = number
-        span = _Span.now(self._folder, number, self._choice)
+        span, chunks = _now(self._folder, number, self._choice, tail, since)
         self._at = {file.stream: end for file, end in span.ends.items()}
-        yield from span.chunks(tail=tail, since=since)
+        yield from chunks
 
     def what_is_new(self, *, everything: bool) -> Iterator[Chunk]:
         """Yield what came since the last look; `everything` also gives lines without an end."""
@@ -335,10 +340,18 @@ class _Follower:
         for number in numbers:
             if self._only is not None and number != self._only:
                 continue
-            found = files(self._folder, number, self._choice)
             older = number != numbers[-1]
-            for file in found:
-                yield from self._new_of(file, alone=len(found) == 1, everything=everything or older)
+            yield from self._new_in(number, everything=everything or older)
+
+    def _new_in(self, number: int, *, everything: bool) -> Iterator[Chunk]:
+        while True:
+            found = files(self._folder, number, self._choice)
+            try:
+                for file in found:
+                    yield from self._new_of(file, alone=len(found) == 1, everything=everything)
+            except FileNotFoundError:
+                continue  # a log was cut just now: it has another name
+            return
 
     def _new_of(self, file: LogFile, *, alone: bool, everything: bool) -> Iterator[Chunk]:
         now = self._clock.now()
@@ -346,11 +359,7 @@ class _Follower:
         start = max(file.base, self._at.get(file.stream, file.base))
         if end <= start:
             return
-        try:
-            handle = file.path.open("rb")
-        except FileNotFoundError:
-            return  # cut just now: the next look finds its new name
-        with handle:
+        with file.path.open("rb") as handle:
             if not (alone or everything or now - self._held.setdefault(file.stream, now) >= HOLD_S):
                 end = max(start, _line_start(handle, file.base, end))
             while start < end and (data := _bytes(handle, file, start, min(end, start + BLOCK))):
@@ -375,18 +384,18 @@ def follow(
     """Yield what is written, as it is written, until the job has ended; also over several starts.
 
     Waits for a job that has not started. `has_ended` is asked before each look, so nothing written
-    before the end is missed; `stop` ends it early.
+    before the end is missed; `stop` ends it with what is there by then.
     """
     halt = stop or threading.Event()
     follower = _Follower(folder, attempt, Choice(rank, sources), clock)
     yield from follower.until_now(tail, since)
     while True:
-        ended = has_ended()
+        is_last = halt.is_set() or has_ended()
         quiet = True
-        for chunk in follower.what_is_new(everything=ended):
+        for chunk in follower.what_is_new(everything=is_last):
             quiet = False
             yield chunk
-        if halt.is_set() or (ended and quiet):
+        if is_last:
             return
         if quiet:
             clock.wait(halt, POLL_S)

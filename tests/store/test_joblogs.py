@@ -181,6 +181,37 @@ def test_a_follower_goes_on_to_the_next_start_and_takes_the_last_words(tmp_path:
     assert following.end() == b"first\nsecond\n"
 
 
+def test_a_follower_that_is_stopped_gives_what_was_there_by_then(tmp_path: Path, real_clock: None) -> None:
+    writer, stop = Writer(tmp_path), threading.Event()
+    writer.write(b"one\n")
+    chunks = joblogs.follow(tmp_path, lambda: False, stop=stop)
+    assert next(chunks).data == b"one\n"
+    writer.write(b"two\nno end")
+    stop.set()
+    assert text(chunks) == b"two\nno end"
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_a_log_that_is_cut_under_a_readers_eyes_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    writer = Writer(tmp_path)
+    writer.write(b"0123\n")
+    real, looks = joblogs.files, []
+
+    def files(*words: object) -> list[joblogs.LogFile]:
+        found = real(*words)  # type: ignore[arg-type]
+        looks.append(found)
+        if len(looks) == nth:  # the first look of a follower, or the one at what is new
+            found[0].path.unlink()
+            found[0].path.with_name("rank0.out@5").write_bytes(b"4567\n")
+        return found
+
+    monkeypatch.setattr(joblogs, "files", files)
+    assert text(joblogs.follow(tmp_path, lambda: True)).endswith(b"4567\n")
+    assert len(looks) > nth
+
+
 def test_a_follower_does_not_mix_two_processes_within_a_line(tmp_path: Path, real_clock: None) -> None:
     writer = Writer(tmp_path)
     writer.write(b"a\n", 0)

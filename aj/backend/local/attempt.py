@@ -35,6 +35,7 @@ class Request:
     ranks: Sequence[Mapping[str, Json]]
     groups: Sequence[str] = ()
     cpus: Sequence[int] = ()
+    umask: int | None = None
     grace_s: float = 30.0
 
 

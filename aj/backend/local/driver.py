@@ -172,6 +172,7 @@ class LocalDriver:
             ranks=[vars(process) for process in ranks.ranks(spec, facts)],
             groups=arranged.groups,
             cpus=arranged.cpus,
+            umask=spec.umask,
             grace_s=GRACE_S,
         )
 

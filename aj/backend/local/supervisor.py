@@ -306,6 +306,8 @@ class _Kernel:
             limits.join(request.groups)
             if request.cpus:
                 os.sched_setaffinity(0, request.cpus)
+            if request.umask is not None:
+                os.umask(request.umask)
 
         return before_exec
 

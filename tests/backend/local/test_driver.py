@@ -234,15 +234,20 @@ def test_folders_with_odd_names_are_folders(home: Home, tmp_path: Path, programs
         yard.close()
 
 
-def test_a_strict_umask_changes_nothing_but_what_the_job_writes(yard: Yard) -> None:
+def test_files_get_the_modes_that_the_submitting_shell_gives_whatever_the_daemon_has(yard: Yard) -> None:
     before = os.umask(0o077)
     try:
-        job_id = yard.shell("umask; echo x > file", setup=("true",))
-        assert yard.done(job_id).state is JobState.COMPLETED
+        loose = yard.shell("umask; echo x > file", setup=("umask > of-setup",), umask=0o022)
+        strict = yard.shell("umask; echo x > file", umask=0o077)
+        for job_id, mask, mode in ((loose, "0022\n", 0o644), (strict, "0077\n", 0o600)):
+            assert yard.done(job_id).state is JobState.COMPLETED
+            assert yard.output(job_id) == mask
+            assert (yard.work(job_id) / "file").stat().st_mode & 0o777 == mode
     finally:
         os.umask(before)
-    assert yard.output(job_id) == "0077\n"
-    assert (yard.work(job_id) / "file").stat().st_mode & 0o777 == 0o600
+    assert (yard.work(loose) / "of-setup").read_text() == "0022\n"
+    for path in (yard.folder(loose) / "logs" / "1").iterdir():
+        assert path.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.rule("T32")
