@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from aj.base import text
 from aj.model.code import CodeWarning
 from aj.pack import glob
-from aj.pack.glob import SLASH, Token, Wild
+from aj.pack.glob import Token, Wild
 from aj.pack.ignore import BUILT_IN_NAMES, PROJECT, SCRIPTS, Rule, Rules
 
-_ANY = frozenset(range(256))
-_SKIP = object()  # the next two tokens may be left out together
-_Step = Token | object
+
+class _Step(NamedTuple):
+    """One step over a path: the bytes it takes (a bit each), how often, and how far one may go on without."""
+
+    takes: int
+    repeats: bool = False
+    for_nothing: tuple[int, ...] = ()
+
+
+_ANY = (1 << 256) - 1
+_SLASH = _Step(1 << ord("/"))
+_STAR = _Step(_ANY & ~_SLASH.takes, True, (1,))
+_DEEP = _Step(_ANY, True, (1,))
+_SKIP = _Step(0, False, (1, 3))  # what comes next, whole folders and a slash, may be left out
+_END = _Step(0)
 
 
 def about(rules: Rules) -> list[CodeWarning]:
@@ -89,7 +102,8 @@ def _excluded_parent(rules: Rules, rule: Rule) -> tuple[bytes, Rule] | None:
 
 def _meet(one: Rule, other: Rule) -> bool:
     """Whether some path fits both patterns: a walk over both at once."""
-    left, right = _steps(one), _steps(other)
+    both_by_name = one.glob.by_name and other.glob.by_name
+    left, right = _steps(one, bare=both_by_name), _steps(other, bare=both_by_name)
     seen = set()
     pending = [(0, 0)]
     while pending:
@@ -103,33 +117,27 @@ def _meet(one: Rule, other: Rule) -> bool:
     return False
 
 
-def _steps(rule: Rule) -> list[_Step]:
-    tokens = rule.glob.tokens or (frozenset(),)
+def _steps(rule: Rule, *, bare: bool) -> list[_Step]:
+    """Write a pattern as steps over a path, or over a name alone when that is `bare`."""
+    tokens: tuple[Token, ...] = rule.glob.tokens or (frozenset(),)
+    if rule.glob.by_name and not bare:
+        tokens = (Wild.FOLDERS, *tokens)
     found: list[_Step] = []
-    for token in (Wild.FOLDERS, *tokens) if rule.glob.by_name else tokens:
-        found += [_SKIP, Wild.DEEP, SLASH] if token is Wild.FOLDERS else [token]
+    for token in tokens:
+        found += [_SKIP, _DEEP, _SLASH] if token is Wild.FOLDERS else [_step(token)]
     return found
 
 
+def _step(token: Token) -> _Step:
+    if isinstance(token, Wild):
+        return _DEEP if token is Wild.DEEP else _STAR
+    return _Step(sum(1 << code for code in token))
+
+
 def _onward(left: list[_Step], right: list[_Step], i: int, j: int) -> Iterator[tuple[int, int]]:
-    yield from ((at, j) for at in _for_nothing(left, i))
-    yield from ((i, at) for at in _for_nothing(right, j))
-    if i < len(left) and j < len(right) and _bytes(left[i]) & _bytes(right[j]):
-        yield (i + (not isinstance(left[i], Wild)), j + (not isinstance(right[j], Wild)))
-
-
-def _for_nothing(steps: list[_Step], at: int) -> tuple[int, ...]:
-    """Where one may go from a step without a byte of the path."""
-    if at == len(steps):
-        return ()
-    if steps[at] is _SKIP:
-        return (at + 1, at + 3)
-    return (at + 1,) if isinstance(steps[at], Wild) else ()
-
-
-def _bytes(step: _Step) -> frozenset[int]:
-    if isinstance(step, frozenset):
-        return step
-    if step is Wild.STAR:
-        return _ANY - SLASH
-    return _ANY if step is Wild.DEEP else frozenset()
+    one = left[i] if i < len(left) else _END
+    other = right[j] if j < len(right) else _END
+    yield from ((i + width, j) for width in one.for_nothing)
+    yield from ((i, j + width) for width in other.for_nothing)
+    if one.takes & other.takes:
+        yield (i + (not one.repeats), j + (not other.repeats))

@@ -9,19 +9,21 @@ from pathlib import Path
 
 from aj.base.errors import UserError
 from aj.model.code import CodePlan
-from aj.pack import advice, sources
+from aj.pack import advice, scripts, sources
 from aj.pack.ignore import PROJECT, SCRIPTS, Rules
-from aj.pack.selection import place, shown
+from aj.pack.selection import shown
 
 DEFAULT = "default"
+LINK = "link"
 
 
 @dataclass(frozen=True)
 class Explanation:
     """The verdict about one path.
 
-    `source` is a template file, the ignore file, `built-in`, or `default` when no pattern speaks of the path.
-    `folder` is the excluded folder above it when that one decided.
+    `source` is a template file, the ignore file, `built-in`, `default` when no pattern speaks of the path, or
+    `link` when a folder above it is a link, which is packed as a link. `folder` is the folder above it that
+    decided, if one did.
     """
 
     path: str
@@ -45,22 +47,30 @@ def _explain(plan: CodePlan, rules: Rules, path: str) -> Explanation:
     verdict: int | None = None
     for at, name in enumerate(parts):
         here = folder.prefix + name
+        spot = scripts.place(plan, here)
         is_last = at == len(parts) - 1
-        is_folder = not is_last or path.endswith(os.sep) or _is_folder(place(plan, here))
-        verdict = folder.decide(name, is_folder=is_folder, built_in=not _is_way_to_scripts(parts, is_folder=is_folder))
+        is_folder = not is_last or path.endswith(os.sep) or _is_folder(spot)
+        spared = is_folder and at == 0 and _leads_to_scripts(plan, rules, parts)
+        verdict = folder.decide(name, is_folder=is_folder, built_in=not spared)
+        above = None if is_last else shown(here)
         if verdict is not None and not rules.all[verdict].is_negative:
-            return _verdict(rules, verdict, spelled, above=None if is_last else shown(here))
+            return _verdict(rules, verdict, spelled, above)
+        if not is_last and os.path.islink(spot) and here != scripts.PREFIX[:-1]:
+            return Explanation(spelled, False, LINK, folder=above)
         folder = folder.below(name)
-    return Explanation(spelled, True) if verdict is None else _verdict(rules, verdict, spelled, above=None)
+    return Explanation(spelled, True) if verdict is None else _verdict(rules, verdict, spelled, None)
 
 
-def _verdict(rules: Rules, index: int, spelled: str, *, above: str | None) -> Explanation:
+def _verdict(rules: Rules, index: int, spelled: str, above: str | None) -> Explanation:
     rule = rules.all[index]
     return Explanation(spelled, rule.is_negative, rule.source, rule.line or None, advice.shown(rule), above)
 
 
-def _is_way_to_scripts(parts: list[bytes], *, is_folder: bool) -> bool:
-    return parts[0] == PROJECT and is_folder and parts[1:2] in ([], [SCRIPTS])
+def _leads_to_scripts(plan: CodePlan, rules: Rules, parts: list[bytes]) -> bool:
+    """Whether a path is within the one exception of the built-in names."""
+    if parts == [PROJECT]:
+        return scripts.travelling(plan, rules) is not None
+    return parts[:2] == [PROJECT, SCRIPTS]
 
 
 def _parts(plan: CodePlan, path: str) -> list[bytes]:
@@ -74,11 +84,3 @@ def _parts(plan: CodePlan, path: str) -> list[bytes]:
 
 def _is_folder(path: bytes) -> bool:
     return os.path.isdir(path) and not os.path.islink(path)
-
-
-def scripts_allowed(rules: Rules) -> bool:
-    """Tell whether the user's rules let `.azure_jobs/scripts` in, which the built-in names spare."""
-    root = rules.root()
-    steps = ((root, PROJECT, False), (root.below(PROJECT), SCRIPTS, True))
-    deciding = [folder.decide(name, is_folder=True, built_in=built_in) for folder, name, built_in in steps]
-    return all(found is None or rules.all[found].is_negative for found in deciding)

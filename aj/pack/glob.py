@@ -180,9 +180,19 @@ def _oddity(tokens: tuple[Token, ...]) -> str | None:
     parts = components(tokens)
     if any(part in ((dot,), (dot, dot)) for part in parts):
         return "matches nothing: paths are written without `.` and `..`"
-    if () in parts:
+    if _has_empty_part(tokens):
         return "matches nothing: it has two slashes in a row"
     return None
+
+
+def _has_empty_part(tokens: tuple[Token, ...]) -> bool:
+    """Whether a match would need two slashes in a row, or one at its beginning or end."""
+    around = (None, *tokens, None)
+    for before, token, after in zip(around, around[1:], around[2:]):
+        starts = token == SLASH or (token is Wild.FOLDERS and before in (None, SLASH))
+        if (token == SLASH and before is None) or (starts and after in (None, SLASH)):
+            return True
+    return False
 
 
 def _tokens(pattern: bytes) -> tuple[tuple[Token, ...], str | None]:

@@ -50,7 +50,8 @@ def fate(link: bytes, targets: Mapping[bytes, bytes], selected: Set[bytes], *, b
             continue
         at.append(name)
         path = b"/".join(at)
-        if path not in targets:
+        if missing or path not in targets:
+            # From a missing place on, only the way up can still be followed.
             missing |= path + b"/" not in selected and (path not in selected or any(to_do))
             continue
         hops += 1

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 from aj.base import text, units
 from aj.base.errors import UserError
 from aj.model.code import CodePlan, CodeWarning
-from aj.pack import advice, ignore
+from aj.pack import advice, ignore, scripts
 from aj.pack.ignore import Rules
 
 Name: TypeAlias = bytes  # within Selection, `bytes` is the size of its files
@@ -28,7 +28,6 @@ WIDTH = 5  # facts of one entry: mode, size, mtime_ns, ctime_ns, inode; only the
 REGULAR, FOLDER, LINK = 0o10, 0o04, 0o12  # what stands above the permission bits of a mode
 KIND_SHIFT = 12
 facts_of = attrgetter("st_mode", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
-SCRIPTS_PREFIX = ignore.PROJECT + b"/" + ignore.SCRIPTS + b"/"
 
 
 class Kind(StrEnum):
@@ -139,7 +138,7 @@ class Selection:
 
     def place(self, path: Name) -> Name:
         """Return where a selected entry is on the disk."""
-        return self._base + path if self.plan.scripts is None else place(self.plan, path)
+        return self._base + path if self.plan.scripts is None else scripts.place(self.plan, path)
 
     def in_words(self, count: int = 5) -> str:
         """Name the largest files with their sizes, for a warning or an error."""
@@ -152,13 +151,6 @@ def column(facts: Sequence[int]) -> array[int]:
         return array("q", facts)
     except OverflowError:
         return array("q", [fact & 0x7FFF_FFFF_FFFF_FFFF if fact > 0 else fact for fact in facts])
-
-
-def place(plan: CodePlan, path: bytes) -> bytes:
-    """Return where a path of the tree is on the disk: below the root, but for scripts of another folder."""
-    if plan.scripts is not None and (path + b"/").startswith(SCRIPTS_PREFIX):
-        return os.fsencode(plan.scripts) + b"/" + path[len(SCRIPTS_PREFIX) :]
-    return os.fsencode(plan.root) + b"/" + path
 
 
 def need_files(selection: Selection) -> None:

@@ -49,7 +49,7 @@ def _find(root: Path) -> tuple[str | None, list[CodeWarning]]:
             continue
         if in_force is not None:
             warnings.append(_unread(word, f"{word} is not read, because {in_force} is there"))
-        elif kind is not stat.S_IFREG:
+        elif kind != stat.S_IFREG:
             warnings.append(_unread(word, f"{word} is not a file, so it is not read"))
         else:
             in_force = word

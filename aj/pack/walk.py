@@ -18,8 +18,8 @@ from aj.base import text, units
 from aj.base.clock import SYSTEM, Clock
 from aj.base.errors import UserError
 from aj.model.code import CodePlan, CodeWarning
-from aj.pack import ignore, links, offence, sources
-from aj.pack.explain import Explanation, explain, scripts_allowed
+from aj.pack import ignore, links, offence, scripts, sources
+from aj.pack.explain import Explanation, explain
 from aj.pack.ignore import PROJECT, SCRIPTS, Folder, Rules
 from aj.pack.links import Fate
 from aj.pack.offence import Ground, Offence
@@ -28,13 +28,11 @@ from aj.pack.selection import (
     KIND_SHIFT,
     LINK,
     REGULAR,
-    SCRIPTS_PREFIX,
     WIDTH,
     Selection,
     column,
     facts_of,
     need_files,
-    place,
     shown,
 )
 
@@ -81,7 +79,7 @@ class _Walk:
     scripts: bytes | None = None  # where the project's scripts are, when they travel
 
     def run(self) -> None:
-        self.scripts = _scripts(self.plan, self.rules)
+        self.scripts = scripts.travelling(self.plan, self.rules)
         root = self.rules.root()
         pending = [(root, self._stretches(root, os.fsencode(self.plan.root)))]
         while pending:
@@ -196,21 +194,6 @@ class _Walk:
         self.offences.append(Offence(path, reason, ground))
 
 
-def _scripts(plan: CodePlan, rules: Rules) -> bytes | None:
-    """The one part of the project folder that travels, if it is there and the rules let it in.
-
-    In the root itself it may be a link, which is then treated as any link; from another folder it is taken with
-    what it leads to.
-    """
-    spot = place(plan, PROJECT + b"/" + SCRIPTS)
-    if not scripts_allowed(rules):
-        return None
-    if plan.scripts is None and os.path.islink(os.path.dirname(spot)):
-        return None
-    is_there = os.path.isdir(spot) or (plan.scripts is None and os.path.islink(spot))
-    return spot if is_there else None
-
-
 def select(plan: CodePlan, cache_dir: Path | None = None, *, clock: Clock = SYSTEM) -> Selection:
     """Select the code of a tree. `cache_dir` is where what is known of contents is kept between calls.
 
@@ -234,7 +217,7 @@ def select(plan: CodePlan, cache_dir: Path | None = None, *, clock: Clock = SYST
         targets=walk.targets,
         folders=walk.folders,
         rules=found.rules,
-        excluded=walk.excluded,
+        excluded=sorted(walk.excluded),
         ignore_file=found.ignore_file,
         warnings=tuple(warnings),
         taken_at_ns=taken_at_ns,
@@ -250,7 +233,7 @@ def _about_links(walk: _Walk) -> list[CodeWarning]:
     selected = frozenset(walk.paths)
     found = []
     for path, target in walk.targets.items():
-        boundary = SCRIPTS_PREFIX if walk.plan.scripts and path.startswith(SCRIPTS_PREFIX) else b""
+        boundary = scripts.PREFIX if walk.plan.scripts and path.startswith(scripts.PREFIX) else b""
         fate = links.fate(path, walk.targets, selected, boundary=boundary)
         reason = _REASONS.get(fate, "").format(shown(target))
         if fate.leaves and walk.plan.strict_links:
@@ -272,7 +255,7 @@ def _some(warnings: list[CodeWarning], noun: str) -> list[CodeWarning]:
 
 def _about_names(walk: _Walk) -> list[CodeWarning]:
     nested, private = [], []
-    for path in walk.noticed:
+    for path in sorted(walk.noticed):
         if path.rpartition(b"/")[2] not in ignore.FILE_NAMES:
             private.append(
                 CodeWarning("private-file", f"`{shown(path)}` looks like a secret and is packed", shown(path))
