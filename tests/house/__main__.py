@@ -1,11 +1,11 @@
 """One word for each chore of this repository: `python -m tests.house WORD`.
 
-    setup            Debian packages that some tests use, when this machine is Debian and we are root
-    check            ruff, mypy, import floors; fails on the first finding
-    fix              ruff, with its own repairs
-    docs             write completions/ and man/ anew from the command tree
-    sizes            the longest rooms and functions, for a reader to look at
-    rules [WHAT]     numbered rules that no test names, of one capability or of all
+setup            Debian packages that some tests use, when this machine is Debian and we are root
+check            ruff, mypy, import floors; fails on the first finding
+fix              ruff, with its own repairs
+docs             write completions/ and man/ anew from the command tree
+sizes            the longest rooms and functions, for a reader to look at
+rules [WHAT]     numbered rules that no test names, of one capability or of all
 """
 
 from __future__ import annotations
