@@ -7,7 +7,6 @@ is ever signalled.
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
 from pathlib import Path
 
 from aj.base import proc
@@ -17,47 +16,15 @@ from aj.base.paths import Project
 from aj.base.proc import Identity
 from aj.client import launch, presence
 from aj.client.line import AnswerLost, Line
-from aj.client.presence import Presence, Sight
+from aj.client.presence import Sight
 from aj.store.runtime import Place
 from aj.wire import paths, version
+from aj.wire.daemon import Presence, Started, Status, Stopped
 from aj.wire.messages import Done, Hello
 
 GRACE_S = 5.0  # from TERM to KILL
 LEAVING_S = 10.0  # how long one that is on its way out may take
 TELL_S = 10.0  # how often a longer wait is told
-
-
-@dataclass(frozen=True)
-class Status:
-    """How the daemon is. `drift` names variables with which it was started otherwise than this caller."""
-
-    presence: Presence
-    socket: Path
-    log: Path
-    hello: Hello | None = None
-    pid: int | None = None
-    why: str = ""
-    drift: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Stopped:
-    """What a stop did: `status` is `ok`, or `noop` when none ran; `swept` when left-over files were removed."""
-
-    status: str
-    pid: int | None = None
-    swept: bool = False
-    killed: bool = False
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Started:
-    """A daemon that runs now. `status` is `noop` when it ran before."""
-
-    status: str
-    hello: Hello
-    warnings: tuple[str, ...] = ()
 
 
 class Daemon:

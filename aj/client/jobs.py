@@ -18,7 +18,6 @@ from aj.wire.messages import Done, Exec, ExecPlan, JobAnswer, JobList, Resubmit,
 from aj.wire.paths import Route
 
 HOLD_S = 600.0  # one question waits so long; then it is asked again
-MOST = 1_000_000  # as many as there are
 T = TypeVar("T")
 
 
@@ -45,7 +44,7 @@ class Jobs:
         self._line = line
 
     def list(self, *, all_projects: bool = False, states: Sequence[JobState] = (), limit: int = 200) -> JobList:
-        """List jobs, newest first."""
+        """List jobs, newest first; a limit of 0 means all of them."""
         query: Query = {"all": 1 if all_projects else None, "state": ",".join(states) or None, "limit": limit}
         return self._line.read(JobList, paths.JOBS, query=query)
 
@@ -98,8 +97,8 @@ class Jobs:
         Raises NotFound, UserError listing them when several fit.
         """
         named(word, "id")
-        jobs = self.list(all_projects=True, limit=MOST).jobs
-        tickets = self._line.read(TicketList, paths.QUEUE, query={"all": 1, "limit": MOST}).tickets
+        jobs = self.list(all_projects=True, limit=0).jobs
+        tickets = self._line.read(TicketList, paths.QUEUE, query={"all": 1, "limit": 0}).tickets
         return choose(word, jobs, tickets)
 
     def _change(self, kind: type[T], route: Route, job_id: str, body: object) -> T:

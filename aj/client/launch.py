@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import select
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,9 +38,6 @@ START_S = 30.0  # a loaded machine is slow; a child that died is seen at once
 PATIENCE_S = 1.0  # nobody needs to be told of a wait that is shorter
 REPLACE_S = 10.0  # an idle daemon leaves in milliseconds
 LOG_LINES = 20
-
-# Kept so that the system can let them go: the daemon is a child of whoever started it.
-_started: list[Popen[bytes]] = []
 
 
 def _quiet(*_: object) -> None:
@@ -183,7 +181,8 @@ def start(place: Place, settings: Settings, telling: Telling) -> Hello:
         raise DaemonError(f"cannot start the daemon: {error.strerror}", code="start-failed") from error
     finally:
         os.close(reading)
-    _started.append(child)
+    # The daemon is a child of whoever started it: somebody has to take note of its end.
+    threading.Thread(target=child.wait, name="daemon", daemon=True).start()
     if said is None:
         child.terminate()
         raise DaemonError(f"the daemon was not ready within {START_S:g} s", code="not-ready", details={"log": str(log)})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -24,6 +23,7 @@ from aj.net.uds import Answer, Lost, Nonsense, NotSent, Silent, Stream, Wire
 from aj.store.runtime import Place
 from aj.version import VERSION
 from aj.wire import codec, errors, paths, version
+from aj.wire.daemon import Presence
 from aj.wire.messages import Hello
 from aj.wire.paths import Route
 
@@ -85,7 +85,7 @@ class Line:
         raw = b"" if body is None else json.dumps(codec.dump(body), separators=(",", ":")).encode("ascii")
         headers = {**self._headers(), "Content-Type": "application/json"}
         if route.keyed:
-            headers[paths.KEY] = secrets.token_hex(16)
+            headers[paths.KEY] = os.urandom(16).hex()
         for _ in range(TRIES):
             wire = self._open(route)
             self._tell_drift(route)
@@ -143,7 +143,7 @@ class Line:
         return self._wire
 
     def _headers(self) -> dict[str, str]:
-        headers = {paths.CLIENT: VERSION, paths.REQUEST: secrets.token_hex(6)}
+        headers = {paths.CLIENT: VERSION, paths.REQUEST: os.urandom(6).hex()}
         if self.project is not None:
             headers[paths.PROJECT] = quote(os.fsencode(self.project.directory))
         return headers
@@ -178,7 +178,7 @@ class Line:
 
     def _foreign(self, error: Nonsense) -> AjError:
         self.forget()
-        return presence.foreign(self.place, presence.Sight(presence.Presence.FOREIGN, why=str(error)))
+        return presence.foreign(self.place, presence.Sight(Presence.FOREIGN, why=str(error)))
 
 
 def _decoded(kind: type[T], answer: Answer) -> T:

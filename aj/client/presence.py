@@ -6,7 +6,6 @@ Looking changes nothing and takes at most about five seconds, also when nothing 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from aj.base import paths as places
 from aj.base import proc
@@ -19,19 +18,11 @@ from aj.store.layout import Layout
 from aj.store.runtime import Place
 from aj.version import VERSION
 from aj.wire import codec, errors, paths
+from aj.wire.daemon import Presence
 from aj.wire.messages import Hello
 
 # Pauses before asking again when the other side hung up or had no place: a second or two in all.
 AGAIN_S = (0.05, 0.2, 0.5, 1.0)
-
-
-class Presence(StrEnum):
-    """What stands at the socket."""
-
-    RUNNING = "running"
-    STOPPED = "stopped"
-    HUNG = "hung"
-    FOREIGN = "foreign"
 
 
 @dataclass(frozen=True)

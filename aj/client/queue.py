@@ -31,7 +31,7 @@ class Queue:
         self._line = line
 
     def list(self, *, all_projects: bool = False, states: Sequence[TicketState] = (), limit: int = 200) -> TicketList:
-        """List tickets, oldest first."""
+        """List tickets, oldest first; a limit of 0 means all of them."""
         query: Query = {"all": 1 if all_projects else None, "state": ",".join(states) or None, "limit": limit}
         return self._line.read(TicketList, paths.QUEUE, query=query)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ DRAWS = 8  # of 4 billion ids: more clashes than this are no chance
 
 def draw_id() -> str:
     """Draw an AJ ID: 8 lower-case hex characters."""
-    return secrets.token_hex(4)
+    return os.urandom(4).hex()
 
 
 class Submissions:

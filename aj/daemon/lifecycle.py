@@ -7,16 +7,19 @@ decision is told so and nothing of it is done, so its sender starts the next dae
 from __future__ import annotations
 
 import contextlib
+import os
+import select
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from queue import Empty, SimpleQueue
 
 from aj.base.clock import Clock
 from aj.base.errors import DaemonError
 from aj.daemon.engine import Engine
 from aj.daemon.log import Log
 
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+RETIRE, FORCE, DRAINED = 201, 202, 203  # beside them on the bell; no signal has these numbers
 LOOK_S = 5.0  # how often an idle time and the own socket are looked at
 
 
@@ -104,29 +107,31 @@ class Lifecycle:
         self._log = log
         self._idle_s = idle_s
         self._is_reachable = is_reachable
-        # SimpleQueue.put may be called from a signal handler; an Event's set may not.
-        self._bell: SimpleQueue[str] = SimpleQueue()
+        # A pipe, since the system itself writes into it when a signal comes, whichever thread gets that one.
+        self._ear, self._bell = os.pipe()
+        os.set_blocking(self._bell, False)
         self.drained = threading.Event()
         self.is_forced = False
 
     def obey_signals(self) -> None:
         """Make TERM and INT a wish to stop, and the second one a wish to stop now."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._bell.put("signal"))
+        for number in SIGNALS:
+            signal.signal(number, lambda *_: None)
+        signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
 
     def retire(self, *, force: bool) -> None:
         """Ask to leave: once nothing is being submitted, or at once."""
-        self._bell.put("force" if force else "retire")
+        self._ring(FORCE if force else RETIRE)
 
     def wait(self) -> str:
         """Sleep until it is time to leave; return why, in words for the log."""
         while True:
             word = self._listen()
-            if word == "force" or (word == "signal" and self._gate.retiring.is_set()):
+            if word == FORCE or (word in SIGNALS and self._gate.retiring.is_set()):
                 self.is_forced = True
                 self._gate.shut()
                 return "told to stop at once"
-            if word in ("retire", "signal"):
+            if word == RETIRE or word in SIGNALS:
                 self._begin_to_retire("told to stop")
             if not self._is_reachable():
                 self._begin_to_retire("the socket was taken away")
@@ -136,12 +141,15 @@ class Lifecycle:
             if self._is_idle_long_enough() and self._gate.shut_if_idle(self._engine):
                 return f"idle for {self._idle_s:g} s"
 
-    def _listen(self) -> str | None:
+    def _ring(self, word: int) -> None:
+        with contextlib.suppress(BlockingIOError):  # thousands of words wait there already
+            os.write(self._bell, bytes([word]))
+
+    def _listen(self) -> int | None:
+        """Return the next word: the number of a signal, or one of ours; None when there was none for a while."""
         pause_s = min(LOOK_S, max(self._idle_s / 4, 0.02)) if self._idle_s else LOOK_S
-        try:
-            return self._bell.get(timeout=pause_s)
-        except Empty:
-            return None
+        ready, _, _ = select.select([self._ear], [], [], pause_s)
+        return os.read(self._ear, 1)[0] if ready else None
 
     def _is_idle_long_enough(self) -> bool:
         if not self._idle_s or self._gate.retiring.is_set():
@@ -159,4 +167,4 @@ class Lifecycle:
     def _drain(self) -> None:
         self._engine.drain(None)
         self.drained.set()
-        self._bell.put("drained")
+        self._ring(DRAINED)

@@ -42,6 +42,19 @@ class Log:
             self._is_output = True
             self._redirect()
 
+    def hear_others(self) -> None:
+        """Take in what other rooms say by the standard library's `logging`."""
+        import logging
+
+        write, levels = self._write, {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning"}
+
+        class Ear(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                write(levels.get(record.levelno, "error"), record.getMessage())
+
+        logging.basicConfig(handlers=[Ear()], level=logging.WARNING, force=True)
+        logging.getLogger("aj").setLevel(logging.DEBUG)
+
     def debug(self, words: str) -> None:
         """Write what only somebody who looks for a fault wants to know."""
         self._write("debug", words)

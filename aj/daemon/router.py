@@ -6,8 +6,8 @@ crosses as its type and message, never as a traceback, and the daemon goes on.
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ _ID = re.compile(r"[A-Za-z0-9-]{1,64}\Z", re.ASCII)
 def request_id(headers: Mapping[str, str]) -> str:
     """Return the caller's id of this request, or a new one when it gave none that can be repeated."""
     word = headers.get(paths.REQUEST, "")
-    return word if _ID.match(word) else secrets.token_hex(6)
+    return word if _ID.match(word) else os.urandom(6).hex()
 
 
 @dataclass(frozen=True)

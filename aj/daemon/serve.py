@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import socket
 import threading
 from collections.abc import Callable
@@ -52,7 +51,7 @@ FORCED_END_S = 4.0  # less than the 5 s after which the one who forces sends KIL
 LINGER_S = 2.0  # how long a refused sender is still listened to, so that it sees the refusal
 LINGER_BYTES = 4 * paths.MAX_BODY_BYTES
 
-MakeEngine = Callable[[Settings, Folders, Clock, Callable[[str], None]], Engine]
+MakeEngine = Callable[[Settings, Folders, Clock], Engine]
 
 
 def main(argv: list[str], make_engine: MakeEngine | None = None) -> int:
@@ -70,7 +69,7 @@ def main(argv: list[str], make_engine: MakeEngine | None = None) -> int:
     return daemon.run()
 
 
-def real_engine(settings: Settings, folders: Folders, clock: Clock, tell: Callable[[str], None]) -> Engine:
+def real_engine(settings: Settings, folders: Folders, clock: Clock) -> Engine:
     """Make the engine of the product."""
     from aj.engine import compose
 
@@ -241,7 +240,7 @@ class Daemon:
         )
         self._me = Self(
             who=proc.identity(),
-            instance=secrets.token_hex(8),
+            instance=os.urandom(8).hex(),
             started_at=clock.now(),
             env=version.environment(settings),
             socket=str(place.socket),
@@ -260,8 +259,9 @@ class Daemon:
         place.prepare()
         log = Log(layout.daemon_log, clock, level=settings.get("AJ_LOG_LEVEL") or "info", debug=settings.debug)
         log.become_output()
+        log.hear_others()
         owner = become_the_only_one(place, clock)
-        engine = make_engine(settings, layout.folders, clock, log.warning)
+        engine = make_engine(settings, layout.folders, clock)
         return cls(place, engine, log, clock, settings, owner)
 
     def open(self) -> None:

@@ -1,5 +1,5 @@
 """The client's proofs use the daemons of the daemon's."""
 
-from tests.daemon.conftest import inside, small
+from tests.daemon.conftest import hasty, inside, small
 
-__all__ = ["inside", "small"]
+__all__ = ["hasty", "inside", "small"]

@@ -24,6 +24,14 @@ def inside(home: Home, real_clock: None) -> Iterator[Inside]:
 
 
 @pytest.fixture
+def hasty(home: Home, real_clock: None) -> Iterator[Inside]:
+    """A daemon in this very process that shows signs of life very often."""
+    running = Inside.start(home, keepalive_s=0.05)
+    yield running
+    running.close()
+
+
+@pytest.fixture
 def small(daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch) -> RunningDaemon:
     """A real daemon process with the small engine."""
     monkeypatch.setattr(paths, "program", lambda: [sys.executable, str(SMALL)])

@@ -77,7 +77,11 @@ class Inside:
         """Connect without any client of ours."""
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         line.settimeout(timeout_s)
-        line.connect(os.fsencode(self.socket))
+        try:
+            line.connect(os.fsencode(self.socket))
+        except OSError:
+            line.close()
+            raise
         return line
 
     def exchange(self, raw: bytes) -> bytes:
@@ -89,8 +93,11 @@ class Inside:
             except OSError:
                 pass  # it was refused before all of it was sent
             found = b""
-            while piece := line.recv(1 << 16):
-                found += piece
+            try:
+                while piece := line.recv(1 << 16):
+                    found += piece
+            except ConnectionResetError:
+                pass  # it hung up before it had read all that was sent
             return found
 
     def ask(self, method: str, target: str, body: bytes | None = None, **headers: str) -> tuple[int, dict[str, object]]:

@@ -156,9 +156,7 @@ class SmallJobs:
 class SmallEngine:
     """Tickets in memory, and on disk so that a killed daemon's are known to the next one."""
 
-    def __init__(
-        self, settings: Settings, folders: Folders, clock: Clock, tell: Callable[[str], None] = lambda _: None
-    ) -> None:
+    def __init__(self, settings: Settings, folders: Folders, clock: Clock) -> None:
         self.hub = Hub()
         self.jobs = SmallJobs()
         self._clock = clock
@@ -277,7 +275,7 @@ class SmallEngine:
             for ticket in self._tickets.values()
             if (all_projects or ticket.project == key) and (not states or ticket.state in states)
         ]
-        return TicketList(tuple(fitting[:limit]), self.projects())
+        return TicketList(tuple(fitting[:limit] if limit else fitting), self.projects())
 
     def queue_show(self, project: Project | None, ticket: str) -> TicketAnswer:
         return TicketAnswer(self._get(ticket))

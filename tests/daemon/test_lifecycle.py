@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from pathlib import Path
 
@@ -115,8 +116,8 @@ def test_a_second_wish_is_at_once(engine: SmallEngine, log: Log, tmp_path: Path)
     gate = Gate(SYSTEM)
     life = Lifecycle(engine, gate, log, idle_s=0)
     running(engine, tmp_path / "go")
-    life._bell.put("signal")
-    life._bell.put("signal")
+    life._ring(signal.SIGTERM)
+    life._ring(signal.SIGTERM)
     assert life.wait() == "told to stop at once"
     assert life.is_forced
     (tmp_path / "go").touch()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -48,6 +49,10 @@ class Scripted:
             if not piece:
                 break
             found += piece
+        length = re.search(rb"Content-Length: (\d+)", found)
+        missing = int(length[1]) - len(found.partition(b"\r\n\r\n")[2]) if length else 0
+        while missing > 0 and (piece := line.recv(missing)):
+            found, missing = found + piece, missing - len(piece)
         self.requests.append(found)
         return found
 

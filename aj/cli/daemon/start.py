@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aj.cli.context import Context
-from aj.client.daemon import Started
 from aj.view import daemon as view
+from aj.wire.daemon import Started
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aj.cli.context import Context
-from aj.client.presence import Presence
 from aj.view import daemon as view
+from aj.wire.daemon import Presence
 
 CODES = {Presence.RUNNING: 0, Presence.STOPPED: 3, Presence.HUNG: 7, Presence.FOREIGN: 7}
 

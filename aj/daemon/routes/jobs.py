@@ -13,13 +13,15 @@ from aj.wire.messages import Exec, JobAnswer, Resubmit, Terminate
 from aj.wire.paths import Route
 
 LIMIT = 200  # jobs of a list when nobody says how many
+NO_LIMIT = 1 << 40
 
 
 def listing(call: Call) -> Answer:
-    """List jobs of this project or of all, newest first."""
+    """List jobs of this project or of all, newest first; a limit of 0 means all of them."""
     key = call.project.key if call.project else places.NO_PROJECT
     states = call.words("state", JobState)
-    return reply(call.engine.jobs.list(None if call.flag("all") else key, states, call.whole("limit", LIMIT)))
+    limit = call.whole("limit", LIMIT) or NO_LIMIT
+    return reply(call.engine.jobs.list(None if call.flag("all") else key, states, limit))
 
 
 def show(call: Call) -> Answer:
