@@ -21,7 +21,7 @@ _HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?(?:/[A-Za-z0-9
 _STORAGE_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}\Z")
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}\Z")
 _CONTAINER = re.compile(r"(?=.{3,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*\Z|\$(?:root|web|logs)\Z")
-_SHM = re.compile(r"([0-9]{1,6})(?:([kmgtKMGT])(?:i|iB)?)?\Z")
+_SHM = re.compile(r"([0-9]{1,15})(?:([kmgtKMGT])(?:i|iB)?)?\Z")
 _CAPABILITY = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 _RESERVED_KEYS = frozenset({"aj_bootstrap", "aj_code_archive"})
 
