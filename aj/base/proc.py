@@ -231,9 +231,16 @@ def wait_any(who: Identity, timeout_s: float) -> bool:
     try:
         if not is_alive(who):
             return True  # the pid belongs to somebody else by now
-        return bool(select.select([handle], [], [], timeout_s)[0])
+        return readable(handle, timeout_s)
     finally:
         os.close(handle)
+
+
+def readable(handle: int, timeout_s: float) -> bool:
+    """Wait until an open file has something to read or its other end is closed."""
+    poll = select.poll()  # `select` knows no file beyond the first 1024
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(timeout_s * 1000))
 
 
 def is_program(pid: int, *words: str) -> bool:

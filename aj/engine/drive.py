@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from aj.backend.protocol import Driver, Fate, Observation, SetupFailed, SetupInvalid
 from aj.base import crash
-from aj.base.clock import Clock
+from aj.base.clock import Clock, rfc3339
 from aj.base.errors import AjError, NotFound, Refused
 from aj.engine import scheduler
 from aj.engine.lifecycle import Lifecycle
@@ -159,7 +159,9 @@ class Drive:
 
     def _finish(self, job_id: str, seen: Observation) -> None:
         job = self._lifecycle.get(job_id)
-        facts = {"exit_code": seen.exit_code, "oom_killed": seen.oom_killed}
+        facts: dict[str, object] = {"exit_code": seen.exit_code, "oom_killed": seen.oom_killed}
+        if seen.ended_at is not None:
+            facts["completed_at"] = rfc3339(seen.ended_at)  # nobody of us may have been there
         if job.terminating_since is not None:
             words = seen.message if seen.fate is Fate.EXITED else None
             self._lifecycle.move(job_id, JobState.TERMINATED, Mover.USER, words, reason="terminated", **facts)

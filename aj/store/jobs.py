@@ -84,20 +84,25 @@ def create(layout: Layout, workload: Workload) -> None:
     target = layout.job(check_id(workload.id))
     atomic.make_folder(layout.jobs)
     beside = layout.jobs / f"{_NEW}{workload.id}-{os.urandom(4).hex()}"
-    atomic.make_folder(beside)
-    if workload.spec is not None:
-        atomic.write_json(spec_file(beside), codec.dump(workload.spec))
-    if workload.last_event is not None:
-        _append(beside, workload.last_event)
-    _save(beside, workload)
     try:
+        _fill(beside, workload)
         os.rename(beside, target)  # fails on a folder that is there and not empty
         atomic.sync_folder(layout.jobs)
     except OSError as error:
-        remove_tree(beside)
         if target.exists():
             raise Refused(f"there is a job {workload.id} already", code="job-exists") from error
         raise atomic.cannot_write(target, error) from error
+    finally:
+        remove_tree(beside)
+
+
+def _fill(folder: Path, workload: Workload) -> None:
+    atomic.make_folder(folder)
+    if workload.spec is not None:
+        atomic.write_json(spec_file(folder), codec.dump(workload.spec))
+    if workload.last_event is not None:
+        _append(folder, workload.last_event)
+    _save(folder, workload)
 
 
 def save(layout: Layout, workload: Workload) -> None:
@@ -191,8 +196,11 @@ def listing(layout: Layout, told: Told) -> list[Workload]:
         except AjError as error:
             if folder.exists():  # else it was deleted between the listing and the look
                 told(error.message)
-    found.sort(key=lambda job: (job.submitted_at, job.id), reverse=True)
-    return found
+    return _newest_first(found)
+
+
+def _newest_first(found: list[Workload]) -> list[Workload]:
+    return sorted(found, key=lambda job: (job.submitted_at, job.id), reverse=True)
 
 
 def _folders(layout: Layout) -> Iterator[Path]:
@@ -211,15 +219,16 @@ def opened(layout: Layout, told: Told) -> list[Workload]:
     Only for the process that owns the jobs; each thing put right is told.
     """
     _sweep(layout)
+    found = []
     for folder in _folders(layout):
         atomic.sweep(folder)
         try:
-            _read(folder)
+            found.append(_read(folder))
         except AjError as error:
             if error.code == "damaged-record" and record_file(folder).exists():
                 aside = atomic.set_aside(record_file(folder))
                 told(f"{error.message}; set aside as {aside.name}")
-    return listing(layout, lambda _: None)
+    return _newest_first(found)
 
 
 def repair(layout: Layout, workload: Workload) -> None:

@@ -45,7 +45,7 @@ def yard(home: Home, tmp_path: Path, programs: None, real_clock: None) -> Iterat
 def hosted(yard: Yard, line: str, **variables: str) -> proc.Identity:
     """Run the engine in a process of its own with one job, `00000001`."""
     yard.engine.stop()
-    argv = [sys.executable, "-m", "tests.engine.host", str(yard.root), "00000001", line]
+    argv = [sys.executable, "-m", "tests.engine.jobhost", str(yard.root), "00000001", line]
     env = {**yard.home.env, **variables}
     log = os.open(yard.home.root / "host.log", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     child = proc.spawn(argv, stdout=log, stderr=log, env=env, cwd=Path(__file__).parents[2])
@@ -96,9 +96,11 @@ def test_a_job_outlives_its_daemon_and_the_next_one_learns_how_it_ended(yard: Ya
     supervisor = yard.supervisor("00000001")
     go.touch()
     assert proc.wait_any(supervisor, 20), "it ended while nobody was there"
+    ended_by = rfc3339(clocks.SYSTEM.now())
     yard.again().adopt(PROJECT)
     end = yard.done("00000001")
     assert (end.state, end.exit_code, yard.output("00000001")) == (S.ERRORED, 8, "done\n")
+    assert end.completed_at is not None and end.completed_at <= ended_by
 
 
 def test_a_running_job_is_taken_up_watched_and_can_be_ended(yard: Yard) -> None:

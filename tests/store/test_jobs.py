@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from aj.base import clock as clocks
 from aj.base.errors import AjError, NotFound, Refused, UserError
 from aj.model.state import JobState
 from aj.model.workload import Event, Needs
-from aj.store import jobs, jsonl
+from aj.store import atomic, jobs, jsonl
 from aj.wire import codec
 from tests.conftest import Home
 from tests.jobs import spec, workload
@@ -62,6 +63,16 @@ def test_of_many_that_make_the_same_job_one_succeeds(home: Home) -> None:
     assert len(won) == 1 and refused == ["job-exists"] * 7
     assert jobs.read(home.layout, "1a2b3c4d").name == f"n{won[0]}"
     assert os.listdir(home.layout.jobs) == ["1a2b3c4d"]
+
+
+def test_a_disk_that_refuses_leaves_no_job(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, value: object) -> None:
+        raise atomic.cannot_write(path, OSError(28, "No space left on device"))
+
+    monkeypatch.setattr(atomic, "write_json", full)
+    with pytest.raises(AjError, match="No space left"):
+        jobs.create(home.layout, workload(spec=spec()))
+    assert os.listdir(home.layout.jobs) == []
 
 
 def test_an_event_that_a_crash_kept_from_the_disk_is_known_and_added(home: Home) -> None:

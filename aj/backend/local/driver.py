@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import threading
 import zlib
@@ -41,7 +40,7 @@ from aj.template import tree
 from aj.wire.messages import ExecPlan
 
 GRACE_S = 30.0  # between TERM and KILL when nobody said otherwise
-LOOK_S = 0.25  # how soon a wait notices that the daemon is leaving
+LOOK_S = 0.5  # how soon a wait notices that the daemon is leaving
 READY_LOOK_S = 1.0  # how often a slow start of the supervisor is looked at; it has no time limit while it lives
 STRAY_GRACE_S = 1.0  # between TERM and KILL for what has lost its supervisor
 GIVE_UP_S = 30.0  # a process that cannot be killed waits for a device; the teardown goes on trying
@@ -201,7 +200,7 @@ class LocalDriver:
             os.close(ready)
             os.close(log)
         proc.let_go(child)
-        while not select.select([look], [], [], READY_LOOK_S)[0]:
+        while not proc.readable(look, READY_LOOK_S):
             proc.reap(child.pid)
             if proc.start_time(child.pid) is None:
                 break

@@ -29,9 +29,10 @@ def of(groups: Sequence[str], *, below: int | None = None, workdirs: Sequence[st
     ours = {pid for pid in found if proc.is_program(pid, *OURS)}
     if not ours:
         return found
-    for pid in ours:
+    theirs = ours | proc.children_of(ours)
+    for pid in theirs:
         limits.release(groups, pid)
-    return found - ours - proc.children_of(ours)
+    return found - theirs
 
 
 def send(pids: Iterable[int], number: int) -> None:
