@@ -49,15 +49,21 @@ PLATFORMS: Mapping[str, tuple[str, ...]] = {
     "macos-arm64": ("macosx_11_0_arm64",),
     "macos-x86_64": ("macosx_10_13_x86_64", "macosx_11_0_x86_64"),
 }
+# What only a daemon that speaks to a cloud imports. All that these need, and the core does not, is with them.
+CLOUD = {"urllib3", "certifi", "azure-identity", "azure-storage-blob", "kubernetes"}
 LEFT_OUT = {
-    "rich-rst": "cyclopts imports it for help texts in reStructuredText only, and ours are none",
+    "rich-rst": "cyclopts imports it for help pages in reStructuredText only; we write our own",
+    "markdown-it-py": "rich imports it for Markdown only, which we never draw",
+    "mdurl": "needed by markdown-it-py",
+    "pycparser": "cffi imports it to read C sources; cryptography uses cffi's compiled half only",
+    "pygments": "rich imports it for coloured source code only, in listings and tracebacks, which we never draw",
 }
 DROPPED = re.compile(
     r"""
       \.pyi$ | (^|/)py\.typed$                              # for type checkers
     | (^|/)tests?/                                          # tests of libraries
+    | ^azure/.*/aio/                                        # the same again for asyncio, which needs aiohttp
     | \.dist-info/(RECORD|WHEEL|INSTALLER|REQUESTED|top_level\.txt|entry_points\.txt)$   # for installers
-    | ^pygments/lexers/(?!(__init__|_mapping|special|python|shell|data|configs)\.py$)    # languages we never show
     """,
     re.VERBOSE,
 )
@@ -72,6 +78,11 @@ class Stop(Exception):
     """The file cannot be built. Says why, and what to do."""
 
 
+def normal(name: str) -> str:
+    """Return a distribution's name as the index writes it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 @dataclass(frozen=True)
 class Wheel:
     """One wheel of the lock. Empty `tags` means every Python and platform."""
@@ -82,7 +93,7 @@ class Wheel:
 
     @property
     def name(self) -> str:
-        return re.sub(r"[-_.]+", "-", self.file.split("-")[0]).lower()
+        return normal(self.file.split("-")[0])
 
     @property
     def version(self) -> str:
@@ -110,12 +121,9 @@ class Checkout:
         raise Stop("aj/version.py names no VERSION")
 
     def requirements(self, group: str) -> list[str]:
-        """Return what pyproject.toml asks for: the dependencies, or those of an extra called as the group."""
-        project = tomllib.loads((self.root / "pyproject.toml").read_text())["project"]
-        found: list[str] = (
-            project["dependencies"] if group == "core" else project["optional-dependencies"].get(group, [])
-        )
-        return found
+        """Return the dependencies that pyproject.toml names for a group."""
+        found = tomllib.loads((self.root / "pyproject.toml").read_text())["project"]["dependencies"]
+        return [line for line in found if (normal(re.split(r"[^\w.-]", line)[0]) in CLOUD) == (group == "cloud")]
 
     def program(self) -> Files:
         """Return the files that an installed package has too: code and the data that pyproject.toml names."""
@@ -397,7 +405,7 @@ def add(members: zipfile.ZipFile, name: str, content: bytes, method: int = zipfi
     about = zipfile.ZipInfo(name, DATE)
     about.create_system = 3
     about.external_attr = 0o644 << 16
-    members.writestr(about, content, compress_type=method, compresslevel=9)
+    members.writestr(about, content, compress_type=method, compresslevel=6)  # 9 takes 3 times as long for 1 % less
 
 
 def save(path: Path, data: bytes) -> None:
