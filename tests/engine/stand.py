@@ -12,10 +12,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from aj.backend.protocol import Backend, Request, Status, Traits
 from aj.base.clock import Clock
 from aj.base.errors import Refused, UserError
+from aj.base.paths import Folders
+from aj.base.settings import Settings
 from aj.engine.engine import Engine
 from aj.engine.submit import Packed
 from aj.model.code import CodePlan, CodeRef
@@ -25,9 +28,23 @@ from aj.model.state import JobState
 from aj.model.ticket import Mode
 from aj.model.workload import Needs, Workload
 from aj.store import atomic
+from aj.store.layout import Layout
 from aj.wire.messages import Submission
-from tests.conftest import Home, MovedClock
 from tests.store import nouns
+
+
+class Home(Protocol):
+    """Folders of a test's own."""
+
+    @property
+    def root(self) -> Path: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def folders(self) -> Folders: ...
+    @property
+    def layout(self) -> Layout: ...
+
 
 FAR, NEAR, BARE, SHUT = "far", "near", "bare", "shut"
 TRAITS = {
@@ -204,9 +221,9 @@ class Packer:
 class Stand:
     """An engine with its services; `again` is what a restarted daemon would have."""
 
-    def __init__(self, home: Home, clock: Clock | None = None, *, keep_final: int = 200) -> None:
+    def __init__(self, home: Home, clock: Clock, *, keep_final: int = 200) -> None:
         self.home = home
-        self.clock = clock or MovedClock()
+        self.clock = clock
         self.keep_final = keep_final
         world = home.root / "world"
         for name in ("far", "near", "tree"):
