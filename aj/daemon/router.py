@@ -78,7 +78,8 @@ class Router:
 
     def _answer(self, found: Match, request: Request, line: Line, about: str) -> Answer:
         route = found.route
-        self.log.debug(f"{about} by {request.headers.get(paths.CLIENT, 'nobody')}")
+        tell = self.log.info if route.mutates else self.log.debug
+        tell(f"{about} by {request.headers.get(paths.CLIENT, 'nobody')}")
         call = Call(
             engine=self.engine,
             route=route,

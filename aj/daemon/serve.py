@@ -21,7 +21,7 @@ from aj.base import paths as places
 from aj.base import proc
 from aj.base import settings as environment
 from aj.base.clock import SYSTEM, Clock
-from aj.base.errors import AjError, DaemonError, Refused
+from aj.base.errors import AjError, ConfigError, DaemonError, Refused
 from aj.base.paths import Folders
 from aj.base.settings import Settings
 from aj.daemon import front, router
@@ -35,7 +35,7 @@ from aj.daemon.routes.admin import Admin, Self
 from aj.daemon.routes.events import Events
 from aj.daemon.stream import HungUp, Line
 from aj.net import uds
-from aj.store import lock
+from aj.store import config, lock
 from aj.store.layout import Layout
 from aj.store.runtime import DaemonFile, Place
 from aj.version import PROTOCOL_MAX, PROTOCOL_MIN, VERSION
@@ -235,7 +235,7 @@ class Daemon:
             engine,
             self._gate,
             log,
-            idle_s=settings.seconds("AJ_DAEMON_IDLE", IDLE_S),
+            idle_s=idle_s(place.layout, settings, log),
             is_reachable=self._owns_the_socket,
         )
         self._me = Self(
@@ -326,6 +326,17 @@ class Daemon:
         ending.join(FORCED_END_S)
         self._log.info("ended at once")
         os._exit(0)
+
+
+def idle_s(layout: Layout, settings: Settings, log: Log) -> float:
+    """Return how long an idle daemon stays, in seconds. Raises ConfigError on a malformed AJ_DAEMON_IDLE."""
+    if settings.get("AJ_DAEMON_IDLE"):
+        return settings.seconds("AJ_DAEMON_IDLE", IDLE_S)
+    try:
+        return config.read(layout, None).seconds("daemon.idle")
+    except ConfigError as error:
+        log.warning(f"settings are not used: {error}")
+        return IDLE_S
 
 
 def become_the_only_one(place: Place, clock: Clock) -> lock.Ownership:

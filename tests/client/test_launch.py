@@ -81,12 +81,14 @@ def test_after_a_kill_the_same_command_goes_on(small: RunningDaemon) -> None:
     assert small.who not in (None, killed)
 
 
+@pytest.mark.rule("T42")
 def test_T42_a_dead_socket_costs_no_second_try(small: RunningDaemon) -> None:
     small.start()
     small.kill()
     assert small.client().queue.list().tickets == ()
 
 
+@pytest.mark.rule("T32")
 def test_T32_a_start_is_possible_at_once_while_children_of_the_killed_live_on(small: RunningDaemon) -> None:
     script = (
         "import subprocess, sys, runpy; "
@@ -266,8 +268,8 @@ def test_a_busy_daemon_of_an_older_release_is_used_if_it_can_be(small: RunningDa
     (tmp_path / "go").touch()
 
 
-@pytest.mark.rule("C-204", "C-205", "C-287")
-def test_a_daemon_that_speaks_another_protocol_is_told_and_can_be_stopped(small: RunningDaemon) -> None:
+@pytest.mark.rule("C-204", "C-205", "C-287", "T40")
+def test_T40_a_daemon_that_speaks_another_protocol_is_told_and_can_be_stopped(small: RunningDaemon) -> None:
     newer = start_version(small, "9.0.0", 7, 8)
     client = small.client()
     with pytest.raises(DaemonError) as error:
@@ -321,7 +323,7 @@ def test_whoever_is_blocked_is_told_and_then_who_blocks(small: RunningDaemon, mo
     assert client.queue.list().tickets == ()
 
 
-@pytest.mark.rule("C-201")
+@pytest.mark.rule("C-201", "T33")
 def test_a_slow_start_is_told_and_waited_for(small: RunningDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "PATIENCE_S", 0.1)
     monkeypatch.setattr(
@@ -333,6 +335,7 @@ def test_a_slow_start_is_told_and_waited_for(small: RunningDaemon, monkeypatch: 
     assert told == ["starting"]
 
 
+@pytest.mark.rule("T33")
 def test_T33_the_limit_is_half_a_minute() -> None:
     assert (launch.START_S, launch.LOCK_S, launch.PATIENCE_S) == (30.0, 10.0, 1.0)
 

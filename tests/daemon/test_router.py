@@ -221,3 +221,27 @@ def test_jobs_are_listed_shown_ended_and_removed(inside: Inside) -> None:
     assert inside.ask("GET", "/v1/jobs/job-1/wait?after=2&timeout_s=9")[1]["events_total"] == 2
     assert inside.ask("DELETE", "/v1/jobs/job-1", Aj_Key="k-7")[0] == 200
     assert inside.ask("GET", "/v1/jobs/job-1")[0] == 404
+
+
+@pytest.mark.rule("C-220", "T35")
+def test_T35_reads_answer_while_submissions_are_stuck(inside: Inside, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    stuck = []
+    for number in range(5):
+        body = submission(str(number) * 8, "pack", str(go))
+        line = inside.dial()
+        line.sendall(
+            b"POST /v1/submissions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
+            + body
+        )
+        stuck.append(line)
+    inside.ask("POST", "/v1/submissions", submission("9" * 8, "queued"))
+    assert inside.ask("GET", "/v1/queue")[0] == 200
+    health = inside.ask("GET", "/v1/health")[1]
+    assert health["requests"] >= 5 and health["oldest_queued_s"] >= 0  # type: ignore[operator]
+    go.touch()
+    for line in stuck:
+        with line:
+            while line.recv(1 << 16):
+                pass
+    assert len(inside.ask("GET", "/v1/queue")[1]["tickets"]) == 6  # type: ignore[arg-type]
