@@ -12,16 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from aj.model.code import CodeRef
-
-from aj.model.handle import Handle
-from aj.model.job import JobSpec
-from aj.model.json import Json
-from aj.model.state import JobState
-from aj.model.workload import Needs, Workload
-from aj.wire.messages import ExecPlan
+if TYPE_CHECKING:  # the registry of services is read at every start, and needs none of these nouns
+    from aj.model.code import CodeRef
+    from aj.model.handle import Handle
+    from aj.model.job import JobSpec
+    from aj.model.json import Json
+    from aj.model.state import JobState
+    from aj.model.workload import Needs, Workload
+    from aj.wire.messages import ExecPlan
 
 
 @dataclass(frozen=True)

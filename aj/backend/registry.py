@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from aj.backend.protocol import Backend, Traits
+from aj.backend.protocol import Traits
 from aj.base import text
 from aj.base.errors import UserError
-from aj.template.service import Parser
+
+if TYPE_CHECKING:
+    from aj.backend.protocol import Backend
+    from aj.template.service import Parser
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def traits(service: str) -> Traits:
 def options(service: str) -> Parser:
     """Return what reads a template's options for a service. Raises UserError for an unknown one."""
     room = importlib.import_module(f"{entry(service).module}.options")
-    return cast(Parser, room.parse)
+    return cast("Parser", room.parse)
 
 
 def backend(service: str) -> Backend:
@@ -80,4 +83,4 @@ def backend(service: str) -> Backend:
         hint = "`aj template validate` checks it, `aj run -d` renders it"
         raise UserError(f"`{service}` cannot be submitted to yet", hint=hint, code="not-submitted")
     room = importlib.import_module(f"{found.module}.backend")
-    return cast(Backend, room.make())
+    return cast("Backend", room.make())

@@ -181,6 +181,22 @@ def scratch(arguments: Reader, *, taken: Sequence[tuple[str, str]]) -> Scratch |
     return Scratch(path, size)
 
 
+def ssh_files(reader: Reader) -> tuple[str, ...]:
+    """Read the files of `~/.ssh` that travel with the code: none by default, a private key only by a second word."""
+    code = reader.section("code")
+    may_be_private = code.flag("ssh_private_keys") or False
+    found = code.texts("ssh")
+    for name in found:
+        if "/" in name or name in ("", ".", ".."):
+            code.wrong("ssh", f"`{name}` is no file of ~/.ssh", hint="write its name alone, as [known_hosts]")
+        elif name.startswith("id_") and not name.endswith(".pub") and not may_be_private:
+            hint = "write `ssh_private_keys: true` beside it if it must travel"
+            code.wrong("ssh", f"`{name}` is a private key", hint=hint)
+        elif name.startswith("id_") and not name.endswith(".pub"):
+            code.warn("ssh", f"the private key `{name}` will stay readable where the code is kept", code="private-key")
+    return found
+
+
 def tags(job: Reader) -> dict[str, str]:
     """Read tags: `name:value`, or a name alone, which has an empty value.
 

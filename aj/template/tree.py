@@ -5,7 +5,6 @@ Nodes are frozen, so that two trees may share them: a change is a new node.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,7 +31,7 @@ class Rule(StrEnum):
     REPLACE = "replace"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unset:
     """A key taken away. `hit` tells whether any lower layer had it."""
 
@@ -40,7 +39,7 @@ class Unset:
     hit: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scalar:
     """One value. `raw` is its text as the file has it; for quoted text that is the text itself.
 
@@ -57,7 +56,7 @@ class Scalar:
     after: Unset | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Items:
     """A list. With `replaces` it takes the place of a lower list instead of joining it."""
 
@@ -69,7 +68,7 @@ class Items:
     after: Unset | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Section:
     """A mapping, in the order of the file, with the place of each key."""
 
@@ -130,6 +129,8 @@ def step(path: str, key: str | int) -> str:
     if isinstance(key, int):
         return f"{path}[{key}]"
     if not _BARE.match(key):
+        import json  # 3 ms, and such keys are rare
+
         return f"{path}[{json.dumps(key, ensure_ascii=False)}]"
     return f"{path}.{key}" if path else key
 

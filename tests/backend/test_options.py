@@ -213,6 +213,19 @@ def test_tags_are_names_with_values() -> None:
     assert warned(twice) == ["the tag `a` is `1` and then `2`: the later holds"]
 
 
+@pytest.mark.rule("C-175", "A-114")
+def test_ssh_files_travel_by_name_and_private_keys_by_a_second_word() -> None:
+    found = aml.parse(tree.section_of(config("aml", code={"ssh": ["known_hosts", "id_rsa.pub"]})))
+    assert (found.ssh_files, warned(found)) == (("known_hosts", "id_rsa.pub"), [])
+    assert aml.parse(tree.section_of(config("aml"))).ssh_files == ()
+    assert refused("sing", config("sing", code={"ssh": ["id_rsa", "../x"]})) == [
+        "`id_rsa` is a private key",
+        "`../x` is no file of ~/.ssh",
+    ]
+    both = sing.parse(tree.section_of(config("sing", code={"ssh": ["id_rsa"], "ssh_private_keys": True})))
+    assert warned(both) == ["the private key `id_rsa` will stay readable where the code is kept"]
+
+
 # Azure
 
 

@@ -49,7 +49,7 @@ def test_a_long_word_is_cut_and_the_id_is_kept() -> None:
 
 
 @pytest.mark.rule("C-152", "A-120")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(BASES)
 def test_every_plain_name_has_the_form_and_is_stable(word: str) -> None:
     found = names.plain(word, ID)
@@ -60,7 +60,7 @@ def test_every_plain_name_has_the_form_and_is_stable(word: str) -> None:
 
 
 @pytest.mark.rule("C-153", "C-154", "V-025", "V-026", "T78", "T79")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(BASES, TASKS)
 def test_every_dns_name_has_the_form_and_leaves_room(word: str, tasks: dict[str, int]) -> None:
     limit, _ = names.stem_limit(tasks)

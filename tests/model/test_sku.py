@@ -35,7 +35,7 @@ def refused(text: str) -> SkuProblem:
 
 
 @pytest.mark.rule("C-145")
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.one_of(LIKELY, st.text(max_size=12)))
 def test_what_is_a_sku_is_what_the_grammar_says(text: str) -> None:
     try:

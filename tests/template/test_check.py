@@ -414,7 +414,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(WORDS, VALUES, max_size=5), st.sampled_from(list(registry.ENTRIES)))
 def test_any_config_is_judged_without_a_stumble(tmp_path: Path, config: dict[str, object], service: str) -> None:
     if isinstance(config.get("target"), dict):

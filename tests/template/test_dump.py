@@ -62,7 +62,7 @@ VALUES = st.recursive(
 
 
 @pytest.mark.rule("C-255", "C-054")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.dictionaries(TEXT.filter(lambda key: key != "<<"), VALUES, max_size=4))
 def test_both_kinds_of_reader_give_the_value_back(value: dict[str, object]) -> None:
     text = dump.dump(value)

@@ -180,7 +180,7 @@ def merge_of(*layers: dict[str, object]) -> Section:
 
 
 @pytest.mark.rule("C-104", "C-105")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(CONFIGS, min_size=1, max_size=4))
 def test_merging_agrees_with_the_naive_one_pair_by_pair(layers: list[dict[str, object]]) -> None:
     due: object = {}
@@ -226,7 +226,7 @@ def _spoil(value: object) -> None:
 
 
 @pytest.mark.rule("C-104")
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.dictionaries(NAMES, st.one_of(SCALARS, st.lists(SCALARS, max_size=3)), max_size=4), max_size=4))
 def test_without_dictionaries_in_lists_it_does_not_matter_where_one_groups(layers: list[dict[str, object]]) -> None:
     right: Section = tree.EMPTY

@@ -230,7 +230,7 @@ PIECES = st.sampled_from(_FLOW + _BLOCK + ("base:", "config:"))
 
 @pytest.mark.rule("C-307")
 @pytest.mark.parametrize("loader", [pyyaml.CSafeLoader, pyyaml.SafeLoader])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(text=st.one_of(st.lists(PIECES, max_size=30).map("".join), st.text(max_size=60)))
 @example(text="%YAML 9.9\n--- a")
 @example(text="a: !<> b")
