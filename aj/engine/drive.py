@@ -141,6 +141,9 @@ class Drive:
         return self._drivers[job.service].observe(job, self._layout.job(job.id))
 
     def _end_unstarted(self, job: Workload) -> None:
+        if job.state is JobState.STARTING:
+            # a start that an earlier daemon asked for may still be on its way: it finds this and goes away
+            self._drivers[job.service].terminate(job, self._layout.job(job.id), 0)
         self._lifecycle.move(job.id, JobState.TERMINATED, Mover.USER, "terminated before it ran", reason="terminated")
 
     # running

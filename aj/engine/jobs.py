@@ -255,21 +255,35 @@ class Jobs:
     def terminate(self, job_id: str, grace_s: float | None) -> JobAnswer:
         """Ask for the end, durably. One that waits ends at once; one that has ended stays as it is.
 
-        Raises NotFound, Refused when another daemon drives it, AjError when the disk refuses.
+        A running job is told also when the disk refuses to note it: it may be what fills the disk.
+        Raises NotFound, Refused when another daemon drives it, AjError when one that waits cannot be
+        ended because the disk refuses.
         """
         job = self._ours(job_id)
         if job.state.is_final:
             return self._answer(job)
         grace = GRACE_S if grace_s is None else grace_s
         with self._lifecycle.alone(job_id):
-            since = self._lifecycle.get(job_id).terminating_since or rfc3339(self._clock.now())
-            job = self._lifecycle.note(job_id, terminating_since=since, grace_s=grace)
+            if self._lifecycle.get(job_id).state.is_final:
+                return self.show(job_id)
+            job = self._note_end(job_id, grace)
             if job.state in (JobState.QUEUED, JobState.RETRYING):
                 self._terminate_waiting(job_id)
         if job.state in (JobState.STARTING, JobState.RUNNING, JobState.FINALIZING):
             self._drivers[job.service].terminate(job, self._layout.job(job_id), grace)
         self._wake.set()
         return self.show(job_id)
+
+    def _note_end(self, job_id: str, grace_s: float) -> Workload:
+        job = self._lifecycle.get(job_id)
+        wish = {"terminating_since": job.terminating_since or rfc3339(self._clock.now()), "grace_s": grace_s}
+        try:
+            return self._lifecycle.note(job_id, **wish)
+        except AjError as error:
+            if job.state in (JobState.QUEUED, JobState.RETRYING):
+                raise
+            self._log(f"job {job_id}: that it shall end is not written down: {error}")
+            return self._lifecycle.remember(job_id, **wish)
 
     def _terminate_waiting(self, job_id: str) -> None:
         self._lifecycle.move(job_id, JobState.TERMINATED, Mover.USER, "terminated before it ran", reason="terminated")

@@ -90,6 +90,13 @@ class Lifecycle:
             self._keep(noted)
         return noted
 
+    def remember(self, job_id: str, **changes: object) -> Workload:
+        """Change fields in memory alone, when the disk refuses what must not wait for it."""
+        with self._turn(job_id):
+            job = replace(self.get(job_id), **changes)  # type: ignore[arg-type]
+            self._keep(job)
+        return job
+
     def say_waiting(self, job_id: str, words: str | None) -> None:
         """Tell why a job does not run yet. In memory only: the words change with every other job."""
         with self._changed:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from aj.backend.local import attempt
 from aj.backend.protocol import Fate, Observation, SetupFailed, SetupInvalid
 from aj.base import clock as clocks
-from aj.base import crash, proc
+from aj.base import crash, paths, proc
 from aj.base.clock import rfc3339
 from aj.base.errors import AjError, NotFound, Refused, UserError
 from aj.engine.jobs import Jobs
@@ -156,6 +157,21 @@ def test_the_wish_to_end_a_job_survives_the_daemon(yard: Yard) -> None:
     jobs.save(yard.home.layout, asked)  # and here the daemon was killed
     yard.again().adopt(PROJECT)
     assert yard.done(job_id).state is S.TERMINATED
+
+
+def test_a_start_that_is_still_on_its_way_when_its_job_is_ended_does_not_run(yard: Yard) -> None:
+    ran = yard.root / "ran"
+    ended(yard, hosted(yard, f"echo ran >> {ran}", AJ_TEST_CRASH="drive.before-spawn"))
+    asked = replace(jobs.read(yard.home.layout, "00000001"), terminating_since=EARLY, grace_s=5.0)
+    jobs.save(yard.home.layout, asked)
+    yard.again().adopt(PROJECT)
+    assert yard.done("00000001").state is S.TERMINATED
+    place = jobs.attempt_folder(yard.folder("00000001"), 1)
+    rank = {"node": 0, "cwd": "/", "argv": ["sh", "-c", f"echo ran >> {ran}"], "env": {}}
+    attempt.write_request(place, attempt.Request(str(yard.folder("00000001")), 1, (), (rank,)))
+    late = proc.run([*paths.program(), "__supervise", str(place)], timeout_s=30)  # as a slow machine would
+    assert late.code == 0 and not ran.exists()
+    assert attempt.exit_record(place) is not None
 
 
 @pytest.mark.rule("C-026", "LC-14", "LC-15")
@@ -333,10 +349,10 @@ def play(home: Home) -> Iterator[Play]:
 def test_a_setup_that_fails_is_tried_again_when_it_is_due(play: Play) -> None:
     play.driver.fails[S.STARTING] = [SetupFailed("no room"), OSError(28, "No space left on device")]
     play.admit("aaaaaaaa")
-    for attempt, (low, high), words in ((1, (8, 12), "no room"), (2, (16, 24), "No space left")):
-        play.that(lambda attempt=attempt: play.driver.done.count(("aaaaaaaa", "starting")) == attempt)
+    for tries, (low, high), words in ((1, (8, 12), "no room"), (2, (16, 24), "No space left")):
+        play.that(lambda tries=tries: play.driver.done.count(("aaaaaaaa", "starting")) == tries)
         job = play.until("aaaaaaaa", S.QUEUED)
-        assert job.retry is not None and job.retry.attempt == attempt and words in job.retry.message
+        assert job.retry is not None and job.retry.attempt == tries and words in job.retry.message
         assert job.retry.earliest_at - play.clock.at == pytest.approx(low)
         assert job.retry.latest_at - play.clock.at == pytest.approx(high)
         play.clock.at += high

@@ -57,11 +57,14 @@ def write_request(folder: Path, request: Request) -> None:
     atomic.write_json(folder / "request.json", vars(request))
 
 
-def take_request(folder: Path) -> Request:
-    """Read what to run, and take the file away. Raises OSError, ValueError."""
+def take_request(folder: Path) -> Request | None:
+    """Read what to run, and take the file away; None when it is gone. Raises ValueError."""
     path = folder / "request.json"
-    request = Request(**json.loads(path.read_bytes()))
-    path.unlink()
+    try:
+        request = Request(**json.loads(path.read_bytes()))
+        path.unlink()
+    except FileNotFoundError:
+        return None
     return request
 
 

@@ -259,7 +259,8 @@ class LocalDriver:
         place = jobs.attempt_folder(folder, job.attempt)
         if not place.is_dir():
             return
-        attempt.ask_end(place, grace_s)
+        with contextlib.suppress(AjError):  # on a full disk the supervisor gives its own grace
+            attempt.ask_end(place, grace_s)
         who = attempt.supervisor(place)
         if who is not None:
             proc.send(who, signal.SIGTERM)

@@ -41,7 +41,10 @@ def main(argv: list[str]) -> int:
         with contextlib.suppress(BrokenPipeError):  # the daemon was killed meanwhile: the job goes on
             os.write(ready, b"1")
         os.close(ready)
-    Supervisor(folder, attempt.take_request(folder)).run()
+    request = attempt.take_request(folder)
+    if request is None:
+        return 0  # the job was ended and cleaned up before this process came so far
+    Supervisor(folder, request).run()
     os._exit(0)  # everything is on disk: the end of a job does not wait for Python to tidy up
 
 
@@ -168,7 +171,8 @@ class Supervisor:
             self._signal_all(signal.SIGKILL)
 
     def _begin_end(self, grace_s: float) -> None:
-        self._kill_at = SYSTEM.monotonic() + grace_s
+        kill_at = SYSTEM.monotonic() + grace_s
+        self._kill_at = kill_at if self._kill_at is None else min(self._kill_at, kill_at)
         self._signal_all(signal.SIGTERM)
 
     def _signal_all(self, number: int) -> None:

@@ -327,3 +327,29 @@ def test_what_a_job_takes_is_counted_for_all_its_nodes(yard: Yard) -> None:
     with pytest.raises(UserError, match="task kinds"):
         yard.shell("true", tasks=(Task("a", 1, 0, 1),))
     assert yard.engine.list(None, [], 9).jobs == (yard.show(job_id).workload,)
+
+
+def test_code_that_is_gone_or_damaged_makes_the_job_invalid(yard: Yard) -> None:
+    yard.engine.stop()
+    gone, damaged = yard.shell("true", {"a": "1"}), yard.shell("true", {"a": "2"})
+    for job_id, change in ((gone, Path.unlink), (damaged, lambda path: path.write_bytes(b"x" * path.stat().st_size))):
+        code = yard.show(job_id).workload.code
+        assert code is not None
+        change(yard.home.layout.archive(code.digest))
+    yard.again().adopt("_none")
+    assert "is no longer kept" in (yard.until(gone, JobState.INVALID).message or "")
+    assert "is damaged" in (yard.until(damaged, JobState.INVALID).message or "")
+
+
+def test_a_supervisor_that_cannot_begin_is_tried_again_later(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    from aj.base import paths
+
+    monkeypatch.setattr(paths, "program", lambda: [sys.executable, "-c", "raise SystemExit('no luck today')"])
+    job_id = yard.shell("true")
+    job = yard.until(job_id, JobState.QUEUED)
+    while job.retry is None or job.state is not JobState.QUEUED:
+        job = yard.engine.wait(job_id, yard.show(job_id).events_total, 1).workload
+    assert job.retry.message == "the supervisor did not start: no luck today"
+    states = [event.state for event in yard.show(job_id).events]
+    assert states[-2:] == [JobState.RETRYING, JobState.QUEUED]
+    assert yard.engine.terminate(job_id, None).workload.state is JobState.TERMINATED

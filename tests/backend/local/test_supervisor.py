@@ -13,7 +13,7 @@ from aj.backend.local import attempt, limits, supervisor
 from aj.base import clock as clocks
 from aj.base import proc
 from aj.model.state import JobState
-from aj.store import joblogs, jobs
+from aj.store import atomic, joblogs, jobs
 from tests.jobs import shape
 from tests.yard import Yard, has_groups, is_gone
 
@@ -144,6 +144,23 @@ def test_a_supervisor_that_hangs_is_ended_with_all_it_had(yard: Yard, monkeypatc
     yard.engine.terminate(job_id, 0.1)
     assert yard.done(job_id).state is JobState.TERMINATED
     assert is_gone(pid)
+
+
+def test_a_job_that_filled_the_disk_can_be_ended(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    job_id = yard.shell("trap 'echo told > told; exit 0' TERM; echo > up; while :; do sleep 0.02; done")
+    yard.wait_for(yard.work(job_id) / "up")
+    yard.until(job_id, JobState.RUNNING)
+
+    def full(path: Path, value: object) -> None:
+        raise atomic.cannot_write(path, OSError(28, ""))
+
+    monkeypatch.setattr(atomic, "write_json", full)
+    answer = yard.engine.terminate(job_id, 5)
+    assert answer.workload.terminating_since is not None
+    yard.wait_for(yard.work(job_id) / "told")
+    monkeypatch.undo()
+    assert yard.done(job_id).state is JobState.TERMINATED
+    assert any("is not written down" in line for line in yard.log)
 
 
 @pytest.mark.rule("T44")
