@@ -200,14 +200,14 @@ def ssh_files(reader: Reader) -> tuple[str, ...]:
 def tags(job: Reader) -> dict[str, str]:
     """Read tags: `name:value`, or a name alone, which has an empty value.
 
-    Lists of bases are joined, so a name may come twice: the later value holds, and a warning tells.
+    Lists of bases are joined, so a name may come with several values: the last holds, and a warning tells.
     """
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     for tag in job.texts("tags", numbers=True):
         name, _, value = (part.strip() for part in tag.partition(":"))
-        if found.get(name, value) != value:
-            job.warn(
-                "tags", f"the tag `{name}` is `{found[name]}` and then `{value}`: the later holds", code="tag-twice"
-            )
-        found[name] = value
-    return found
+        found.setdefault(name, []).append(value)
+    for name, values in found.items():
+        if len(set(values)) > 1:
+            listed = ", ".join(f"`{value}`" for value in values)
+            job.warn("tags", f"the tag `{name}` is {listed}: the last holds", code="tag-twice")
+    return {name: values[-1] for name, values in found.items()}

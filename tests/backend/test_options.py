@@ -210,7 +210,7 @@ def test_tags_are_names_with_values() -> None:
     assert found.tags == {"team": "a:b", "solo": "", "5": "", "x": "y"}
     twice = aml.parse(tree.section_of(config("aml", job={"tags": ["a:1", "b", "a:2", "b"]})))
     assert twice.tags == {"a": "2", "b": ""}
-    assert warned(twice) == ["the tag `a` is `1` and then `2`: the later holds"]
+    assert warned(twice) == ["the tag `a` is `1`, `2`: the last holds"]
 
 
 @pytest.mark.rule("C-175", "A-114")

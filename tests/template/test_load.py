@@ -20,7 +20,7 @@ def refused(root: Path, name: str = "t", **files: str) -> TemplateError:
     return caught.value
 
 
-@pytest.mark.rule("C-098", "C-099", "C-104")
+@pytest.mark.rule("C-098", "C-099", "C-104", "C-128")
 def test_bases_merge_from_left_to_right_and_the_file_last(tmp_path: Path) -> None:
     files = {
         "common": "base: [account.default, storage.big.disk]\nconfig: {a: common, l: [1]}\n",
@@ -54,6 +54,12 @@ def test_the_key_base_makes_a_leaf_even_when_null(tmp_path: Path) -> None:
         ("part", "component"),
     ]
     assert load.resolve(where, "part").config() == {"a": 1}
+
+
+@pytest.mark.rule("C-128")
+def test_what_can_be_merged_is_shown_whether_or_not_it_is_valid(tmp_path: Path) -> None:
+    found = resolved(tmp_path, {"t": "base:\nconfig: {target: {service: nowhere}, jobs: 5}\n"})
+    assert found.config() == {"target": {"service": "nowhere"}, "jobs": 5}
 
 
 @pytest.mark.rule("C-125")
