@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,11 @@ from aj.backend import registry
 from aj.base.errors import OptionError, TemplateError, UserError
 from aj.base.paths import Project
 from aj.model.code import IgnoreLine
-from aj.template import build, load
+from aj.model.job import JobSpec
+from aj.template import build, load, tree
 from aj.template.build import Built, Request
 from aj.template.shape import Asked, Given
+from aj.wire import codec
 from tests.template.kit import EXAMPLES, ID, LOCAL, SING, VOLCANO, built, project
 
 HETEROGENEOUS = "base:\n" + (EXAMPLES / "heterogeneous.yaml").read_text()
@@ -265,3 +268,15 @@ def test_the_same_request_with_another_id_is_another_name(tmp_path: Path) -> Non
         for aj_id in ("00000001", "00000002")
     )
     assert replace(one, id=other.id, name=other.name) == other
+
+
+@pytest.mark.parametrize("text", [LOCAL, SING, VOLCANO, HETEROGENEOUS])
+def test_a_spec_crosses_the_wire_and_its_service_reads_the_same_options(tmp_path: Path, text: str) -> None:
+    spec = built(tmp_path, text).spec
+    arrived = codec.load(JobSpec, json.loads(json.dumps(codec.dump(spec), allow_nan=False)))
+    assert arrived == spec
+    parse = registry.options(spec.service)
+    here = parse(load.resolve(project(tmp_path, {"t": text}), "t").tree)
+    there = parse(tree.section_of(arrived.config))
+    assert replace(here.facts, warnings=()) == replace(there.facts, warnings=())
+    assert replace(here, facts=there.facts) == there  # type: ignore[type-var]
