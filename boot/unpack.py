@@ -29,7 +29,7 @@ PRIVATE = f"aj-unpacked-{os.getuid()}-"
 MADE = re.compile(r"[0-9a-f]{16}-[a-z]*\d+t?-[a-z]+-\w+(-[a-z]+)?")
 
 UNUSED_S = 30 * 24 * 3600  # a build not started for this long is removed
-ORPHAN_S = 24 * 3600  # a private folder this old whose process is gone is removed
+ORPHAN_S = 60  # a private folder this old that nobody holds is removed; a new one may not be held yet
 LOCK_WAIT_S = 30.0  # unpacking takes about a second; a holder that takes longer is stopped or hangs
 SYNC_THREADS = 16  # flushes that wait together share one commit of the file system's journal
 
@@ -81,7 +81,7 @@ def first_use(source: Source, cache: str, hold: Hold, distrust: Distrust) -> str
     if sys.stderr is not None:
         sys.stderr.write(note + "hint: `export AJ_CACHE_DIR=/some/folder` names another place\n")
     try:
-        return settle(source, private_folder(), hold)
+        return settle(source, private_folder(hold), hold)
     except Unusable:
         raise
     except OSError as error:
@@ -163,10 +163,15 @@ def write(source: Source, folder: str) -> None:
         with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(data)
         paths.append(target)
-    os.close(os.open(os.path.join(folder, ".use"), os.O_WRONLY | os.O_CREAT, 0o600))
+    mark(folder)
     with ThreadPoolExecutor(SYNC_THREADS) as threads:
         # After a power cut a folder that has its name already but empty files would be broken for good.
         list(threads.map(sync, (paths[first::SYNC_THREADS] for first in range(SYNC_THREADS))))
+
+
+def mark(folder: str) -> None:
+    """Put the file into a folder by whose locks is known who uses it."""
+    os.close(os.open(os.path.join(folder, ".use"), os.O_WRONLY | os.O_CREAT, 0o600))
 
 
 def make_folder(folder: str, made: set[str]) -> None:
@@ -222,49 +227,44 @@ def discard(folder: str) -> None:
 def sole_use(folder: str, unused_s: float) -> Iterator[bool]:
     """Hold a part alone; False when a process runs from it or one did within `unused_s` seconds."""
     try:
-        mark = os.open(os.path.join(folder, ".use"), os.O_RDWR)
+        file = os.open(os.path.join(folder, ".use"), os.O_RDWR)
     except OSError:
         yield False
         return
     try:
-        is_old = os.fstat(mark).st_mtime < time.time() - unused_s
-        yield is_old and lock_alone(mark)
+        is_old = os.fstat(file).st_mtime < time.time() - unused_s
+        yield is_old and lock_alone(file)
     finally:
-        os.close(mark)
+        os.close(file)
 
 
-def lock_alone(mark: int) -> bool:
+def lock_alone(file: int) -> bool:
     try:
-        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False  # in use, or a file system on which nobody can tell
     return True
 
 
-def private_folder() -> str:
-    """Make a temporary folder that goes when this process ends; remove those whose process was killed."""
+def private_folder(hold: Hold) -> str:
+    """Make a temporary folder that goes when this process ends; remove those whose process did not tidy up."""
     parent = tempfile.gettempdir()
     with os.scandir(parent) as entries:
-        orphans = [entry.path for entry in entries if entry.name.startswith(PRIVATE) and is_orphan(entry)]
-    for folder in orphans:
-        shutil.rmtree(folder, ignore_errors=True)
+        others = [entry for entry in entries if entry.name.startswith(PRIVATE)]
+    for entry in others:
+        remove_orphan(entry)
     made = tempfile.mkdtemp(prefix=PRIVATE, dir=parent)
+    mark(made)
+    hold(made)
     atexit.register(remove_own, made, os.getpid())
     return made
 
 
-def is_orphan(entry: os.DirEntry[str]) -> bool:
-    found = entry.stat(follow_symlinks=False)
-    if not entry.is_dir(follow_symlinks=False) or found.st_uid != os.getuid():
-        return False
-    if found.st_mtime > time.time() - ORPHAN_S:
-        return False
-    for part in os.scandir(entry.path):
-        if MADE.fullmatch(part.name):
-            with sole_use(part.path, 0) as is_mine:
-                if not is_mine:
-                    return False
-    return True
+def remove_orphan(entry: os.DirEntry[str]) -> None:
+    if entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.getuid():
+        with sole_use(entry.path, ORPHAN_S) as is_mine:
+            if is_mine:
+                shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def remove_own(folder: str, pid: int) -> None:
