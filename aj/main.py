@@ -7,6 +7,7 @@ Every command has the one net here below it: what nobody expected becomes a repo
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -56,6 +57,8 @@ def _write(text: str) -> int:
     except BrokenPipeError:
         return 0
     except OSError as error:
+        if error.errno == errno.EBADF:
+            return 0  # it was closed before we started: nobody wants to read
         sys.stderr.write(f"aj: cannot write to standard output: {error.strerror}\n")
         return 1
     return 0

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from aj.base import settings as environment
 from aj.base.errors import EXIT_INTERRUPTED, AjError
-from aj.base.settings import Settings
 from aj.cli import bind, declare, words
 from aj.cli.context import Context
-from aj.cli.tree import Command
-from aj.cli.words import Found
 from aj.view.screen import Format, Streams
+
+if TYPE_CHECKING:
+    from aj.base.settings import Settings
+    from aj.cli.tree import Command
+    from aj.cli.words import Found
 
 
 class Room(Protocol):
@@ -36,6 +38,8 @@ def run(argv: Sequence[str], settings: Settings | None = None, streams: Streams 
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    finally:
+        ctx.close()
 
 
 def _run(argv: Sequence[str], ctx: Context) -> int:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 from aj.base.errors import AjError, OptionError
-from aj.cli.declare import Declaration, Declared
-from aj.cli.tree import Command
-from aj.cli.words import Line
+
+if TYPE_CHECKING:
+    from aj.cli.declare import Declaration, Declared
+    from aj.cli.tree import Command
+    from aj.cli.words import Line
 
 
 def bind(command: Command, options: type, declaration: Declaration, line: Line) -> object:
     """Make the command's `Options` of the words of a line. Raises OptionError naming the word."""
+    if not line.values and not line.places and not any(field.required for field in declaration.fields):
+        return options()  # nothing was typed, so there is nothing to read
     import cyclopts  # 75 ms: not for help, completion or an error before this point
 
     app = cyclopts.App(

@@ -10,17 +10,25 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from collections.abc import Iterable, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aj.base import paths
 from aj.base.errors import AjError, OptionError
-from aj.base.settings import Settings
 from aj.cli import declare, tree, words
-from aj.cli.declare import Declaration
-from aj.cli.words import Line
+
+if TYPE_CHECKING:
+    from aj.base.settings import Settings
+    from aj.cli.declare import Declaration
+    from aj.cli.words import Line
 
 BEGIN, PREFIX, FILES = "\x1fbegin", "\x1fprefix", "\x1ffiles"
+# What a command needs to run, and its declaration does not.
+LATER = tuple(f"aj.{floor}." for floor in ("backend", "client", "model", "pack", "store", "template", "view", "wire"))
 MOST = 500  # more candidates help nobody, and a shell shows them slowly
 
 Candidate = tuple[str, str]
@@ -63,7 +71,7 @@ def _candidates(prior: Sequence[str], current: str, settings: Settings) -> list[
         found = words.find(prior)
         if found.command is None:
             return _next_word(found.path, current, settings)
-        declaration = declare.read(importlib.import_module(found.command.module).Options)
+        declaration = _declaration(found.command.module)
         line = words.take(found.rest, declaration, found.line)
     except OptionError as error:
         values = error.details.get("values") if error.code == "missing-value" else None
@@ -76,6 +84,28 @@ def _next_word(path: tuple[str, ...], current: str, settings: Settings) -> list[
     if current.startswith("-"):
         return _options(declare.Declaration(()), current, settings)
     return [(child, tree.says((*path, child))) for child in tree.children(path)]
+
+
+class _Later:
+    """Finds modules whose code runs only when something of them is used: most of a command is not, here."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
+        if path is None or not name.startswith(LATER):
+            return None
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
+def _declaration(module: str) -> Declaration:
+    """Read what a command declares, without paying for what it does."""
+    sys.meta_path.insert(0, _Later)
+    try:
+        return declare.read(importlib.import_module(module).Options)
+    finally:
+        sys.meta_path.remove(_Later)
 
 
 def _within(declaration: Declaration, line: Line, current: str, settings: Settings) -> list[Candidate]:
@@ -116,7 +146,7 @@ def _values(kind: str, settings: Settings) -> Iterable[Candidate]:
 def _templates(settings: Settings) -> list[Candidate]:
     project = paths.find_project(settings, paths.working_directory(settings))
     names = os.listdir(project.directory / "template") if project else []
-    return [(name.removesuffix(".yaml"), "") for name in sorted(names) if name.endswith(".yaml")]
+    return [(name, "") for name in sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))]
 
 
 def _tickets(settings: Settings) -> list[Candidate]:

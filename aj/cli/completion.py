@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base import paths
 from aj.base.errors import UserError
-from aj.cli.context import Context
 from aj.cli.declare import Option, Word, choice
 from aj.store import atomic
 from aj.view.screen import Format
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
 
 SHELLS = {"bash": "bash.sh", "zsh": "zsh.sh", "fish": "fish.txt"}
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from aj.base import clock, paths, text
 from aj.base.clock import Clock
 from aj.base.errors import AjError, ConfigError, OptionError, UserError
-from aj.base.paths import Project
 from aj.base.settings import Settings
 from aj.cli.tree import Command
 from aj.cli.words import FORMATS, Globals
@@ -21,6 +20,7 @@ from aj.view.screen import Format, Screen, Streams, Taste
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from aj.base.paths import Project
     from aj.client.client import Client
     from aj.store.config import Config
     from aj.template.issue import Issue
@@ -90,6 +90,11 @@ class Context:
             waiting=screen.note,
         )
         return Client(self.settings, self.project, telling=telling)
+
+    def close(self) -> None:
+        """Hang up, when anything was asked of the daemon."""
+        if "client" in self.__dict__:
+            self.client.close()
 
     def tell_drift(self, names: Sequence[str]) -> None:
         self.screen.warn(

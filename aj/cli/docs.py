@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import aj.docs
 from aj.base import text
 from aj.base.errors import OptionError
-from aj.cli.context import Context
 from aj.cli.declare import Option, Word
 from aj.view import docs as view
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
 
 FIRST = "start"
 

@@ -17,20 +17,20 @@ from aj.base import redact
 from aj.base.clock import rfc3339
 from aj.base.errors import UserError
 from aj.cli import spec as specs
-from aj.cli.context import Context
-from aj.client.submissions import draw_id
-from aj.model.job import JobSpec, injected
-from aj.model.json import Json
+from aj.model.job import injected
 from aj.pack import digest, walk
-from aj.pack.selection import Selection
 from aj.store import atomic
-from aj.template.build import Built
 from aj.view import code as code_view
 from aj.view import submission as view
-from aj.view.document import Document, Item
 
 if TYPE_CHECKING:
+    from aj.cli.context import Context
     from aj.cli.run import Options
+    from aj.model.job import JobSpec
+    from aj.model.json import Json
+    from aj.pack.selection import Selection
+    from aj.template.build import Built
+    from aj.view.document import Document, Item
 
 EXPERIMENT = "aj"  # stands for the one that a real submission would ask for
 VIEWS = ("argv", "files")  # what every service can show
@@ -38,7 +38,7 @@ VIEWS = ("argv", "files")  # what every service can show
 
 def run(opts: Options, ctx: Context) -> int:
     """Render the submission. Raises whatever a real one would be refused for before it is sent."""
-    built = specs.recipe(opts, ctx, draw_id()).built()
+    built = specs.recipe(opts, ctx, specs.draw_id()).built()
     ctx.tell_issues(built.warnings)
     spec = _with_experiment(built.spec, ctx)
     selection = _selection(built, ctx) if registry.entry(spec.service).traits.moves_code else None

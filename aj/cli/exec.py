@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base import proc
 from aj.base.errors import AjError, Refused
 from aj.cli import named
-from aj.cli.context import Context
 from aj.cli.declare import Option, Word, filled, whole
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from aj.base.errors import AjError
 from aj.cli import logs
-from aj.cli.context import Context
 from aj.client.client import Client
 from aj.model.state import JobState
-from aj.model.ticket import Ticket
-from aj.model.workload import Workload
 from aj.view import job as view
 
 if TYPE_CHECKING:
+    from aj.cli.context import Context
     from aj.cli.run import Options
+    from aj.model.ticket import Ticket
+    from aj.model.workload import Workload
 
 
 class Watch:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base import settings, text
 from aj.base.errors import OptionError
 from aj.cli import page, tree
-from aj.cli.context import Context
 from aj.cli.declare import Word
 from aj.view import help as view
-from aj.view.document import Document
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+    from aj.view.document import Document
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base import clock
 from aj.base.errors import AjError, UserError
-from aj.cli.context import Context
 from aj.cli.declare import Option, duration, filled, whole
-from aj.model.record import Record, RecordState
+from aj.model.record import RecordState
 from aj.model.state import JobState
 from aj.store import jobs, journal
 from aj.view import journal as view
-from aj.view.document import Item
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+    from aj.model.record import Record
+    from aj.view.document import Item
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base import clock, units
 from aj.base.errors import AjError
 from aj.cli import named
-from aj.cli.context import Context
 from aj.cli.declare import Option, Word, choice, filled, whole
-from aj.model.log import Chunk, Source
+from aj.model.log import Source
 from aj.store import joblogs, jobs
 from aj.view import logs as view
-from aj.view.document import Item
 from aj.view.screen import Format
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+    from aj.model.log import Chunk
+    from aj.view.document import Item
 
 
 def moment(word: str) -> float:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from aj.base.errors import NotFound, UserError
-from aj.cli.context import Context
 from aj.client.jobs import Found, choose
 from aj.store import jobs, tickets
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
 
 
 def find(ctx: Context, word: str) -> Found:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from aj.cli import bind, declare, tree, words
-from aj.cli.declare import Declaration, Option
 from aj.view import help as view
-from aj.view.document import Document
+
+if TYPE_CHECKING:
+    from aj.cli.declare import Declaration, Option
+    from aj.view.document import Document
 
 EXIT_CODES: Mapping[int, str] = MappingProxyType(
     {

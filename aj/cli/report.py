@@ -10,16 +10,19 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aj.base import clock, paths, redact
 from aj.base.errors import EXIT_UNEXPECTED, AjError
-from aj.base.settings import Settings
 from aj.cli import words
 from aj.store import atomic
 from aj.store.layout import Layout
 from aj.version import VERSION
 from aj.view.screen import Format, Screen, Streams
 from aj.wire.errors import Unexpected
+
+if TYPE_CHECKING:
+    from aj.base.settings import Settings
 
 
 def tell(error: Exception, argv: Sequence[str], settings: Settings) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import Refused
 from aj.cli import named
-from aj.cli.context import Context
 from aj.cli.declare import Option, Word, duration, filled
 from aj.view import action
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import UserError
 from aj.cli import tree, words
-from aj.cli.context import Context
 from aj.cli.declare import Word
 from aj.view import schema
-from aj.view.document import Column, Document, Form, Item, listing
+from aj.view.document import Column, Document, Form, listing
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+    from aj.view.document import Item
 
 
 @dataclass(frozen=True)

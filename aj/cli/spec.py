@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,15 +12,16 @@ from aj.backend import registry
 from aj.backend.local import options as local
 from aj.base import proc
 from aj.base.errors import OptionError, Refused, UserError
-from aj.cli.context import Context
 from aj.store.keys import EXPERIMENT
 from aj.template import build, env, load
-from aj.template.build import Built, Request
+from aj.template.build import Request
 from aj.template.load import Resolved
 from aj.template.shape import Asked, Given
 
 if TYPE_CHECKING:
+    from aj.cli.context import Context
     from aj.cli.run import Options
+    from aj.template.build import Built
 
 GIT_LIMIT_S = 30.0  # `git status` of a very large tree on a slow disk
 
@@ -65,6 +67,11 @@ def recipe(opts: Options, ctx: Context, aj_id: str) -> Recipe:
         session=ctx.settings.get("AJ_SESSION"),
     )
     return Recipe(opts, resolved, request)
+
+
+def draw_id() -> str:
+    """Draw an AJ ID: 8 lower-case hex characters from the system's secure source."""
+    return os.urandom(4).hex()
 
 
 def tell_missing_file(built: Built, ctx: Context) -> None:

@@ -8,24 +8,24 @@ from aj.backend import registry
 from aj.base.errors import EXIT_INTERRUPTED, AjError, UserError
 from aj.base.paths import PROJECT_FOLDER
 from aj.cli import spec as specs
-from aj.cli.context import Context
-from aj.cli.spec import Recipe
-from aj.client.submissions import draw_id
-from aj.model.job import JobSpec
-from aj.model.ticket import Mode, Ticket, TicketState
-from aj.template.build import Built
+from aj.model.ticket import Mode, TicketState
 from aj.view import submission as view
 from aj.view.screen import Format
 from aj.wire import errors
-from aj.wire.messages import TicketAnswer
 
 if TYPE_CHECKING:
+    from aj.cli.context import Context
     from aj.cli.run import Options
+    from aj.cli.spec import Recipe
+    from aj.model.job import JobSpec
+    from aj.model.ticket import Ticket
+    from aj.template.build import Built
+    from aj.wire.messages import TicketAnswer
 
 
 def run(opts: Options, ctx: Context) -> int:
     """Submit and print what came of it. Raises what the daemon refuses, with the submission in its details."""
-    recipe = specs.recipe(opts, ctx, draw_id())
+    recipe = specs.recipe(opts, ctx, specs.draw_id())
     built = recipe.built()
     ctx.tell_issues(built.warnings)
     specs.tell_missing_file(built, ctx)

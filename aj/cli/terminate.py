@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import OptionError
 from aj.cli import named, several
-from aj.cli.context import Context
 from aj.cli.declare import Option, Word, duration, filled
 from aj.view import action
-from aj.view.document import Item
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+    from aj.view.document import Item
 
 
 @dataclass(frozen=True)

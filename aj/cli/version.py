@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from aj.cli.context import Context
 from aj.version import VERSION
 from aj.view import version as view
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from aj.base import text
 from aj.base.errors import OptionError
 from aj.cli import tree
-from aj.cli.declare import Declaration, Declared, Option, Word, choice, filled
+from aj.cli.declare import Declaration, Option, choice, filled
 from aj.cli.tree import Command
+
+if TYPE_CHECKING:
+    from aj.cli.declare import Declared, Word
 
 FORMATS = ("table", "json", "jsonl", "yaml", "name")
 GLOBALS: Mapping[str, Option] = {

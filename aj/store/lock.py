@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from aj.base import proc
 from aj.base.clock import SYSTEM, rfc3339
 from aj.base.errors import AjError, Refused
 from aj.model.json import Json
@@ -47,6 +46,8 @@ class Holder:
         """Whether that very process still runs. A process of another machine counts as alive."""
         if self.host != _host():
             return True
+        from aj.base import proc  # 5 ms, and most commands meet no holder
+
         return proc.is_alive(proc.Identity(self.pid, self.start_time, self.boot_id))
 
 
@@ -148,6 +149,8 @@ def own(path: Path, note: str) -> Ownership:
     lock = _open(path, 0)
     if lock is None:
         raise refused(path)
+    from aj.base import proc
+
     me = proc.identity()
     words: dict[str, Json] = {
         "pid": me.pid,

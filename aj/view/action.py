@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from aj.model.ticket import Fault
 from aj.view import schema
-from aj.view.document import Column, Document, Form, Item, result
-from aj.view.schema import Schema
+from aj.view.document import Column, Form, result
+
+if TYPE_CHECKING:
+    from aj.view.document import Document, Item
+    from aj.view.schema import Schema
 
 COLUMNS = (
     Column("id", form=Form.ID),
@@ -31,5 +35,7 @@ def schemas() -> Mapping[str, Schema]:
     """Return the schemas of the documents of this room."""
     maybe_text = schema.maybe(schema.TEXT)
     status = schema.one_of("ok", "noop", "failed", "unknown")
-    one = schema.record(id=schema.TEXT, status=status, state=maybe_text, error=schema.of(Fault | None))
+    one = schema.record(
+        id=schema.TEXT, status=status, state=maybe_text, detail=maybe_text, error=schema.of(Fault | None)
+    )
     return {"result": schema.result(one)}

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from aj.base import text, units
-from aj.model.json import Json
-from aj.pack.explain import Explanation
-from aj.pack.selection import Kind, Selection, shown
+from aj.pack.selection import Kind, shown
 from aj.view import schema
-from aj.view.document import Document, Item, single
-from aj.view.schema import Schema
+from aj.view.document import single
+
+if TYPE_CHECKING:
+    from aj.model.json import Json
+    from aj.pack.explain import Explanation
+    from aj.pack.selection import Selection
+    from aj.view.document import Document, Item
+    from aj.view.schema import Schema
 
 SHOWN_TOP = 20  # names left out of the root that a person reads; JSON has all
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aj.base import paths
-from aj.model.json import Json
-from aj.store.config import Setting
 from aj.store.keys import KEYS
 from aj.view import schema
-from aj.view.document import Column, Document, Form, Item, result
-from aj.view.schema import Schema
+from aj.view.document import Column, Document, Form, result
+
+if TYPE_CHECKING:
+    from aj.model.json import Json
+    from aj.store.config import Setting
+    from aj.view.document import Item
+    from aj.view.schema import Schema
 
 COLUMNS = (
     Column("key", form=Form.ID),

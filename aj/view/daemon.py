@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from aj.view import schema
-from aj.view.document import Column, Document, Form, Item, result, single
-from aj.view.schema import Schema
+from aj.view.document import Column, Form, result, single
 from aj.wire import codec
-from aj.wire.daemon import Status
-from aj.wire.messages import Busy, Hello
+from aj.wire.messages import Busy
+
+if TYPE_CHECKING:
+    from aj.view.document import Document, Item
+    from aj.view.schema import Schema
+    from aj.wire.daemon import Status
+    from aj.wire.messages import Hello
 
 FIELDS = (
     Column("state", form=Form.STATE),

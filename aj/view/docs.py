@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from aj.view import schema
-from aj.view.document import Column, Document, Form, Item
-from aj.view.schema import Schema
+from aj.view.document import Column, Document, Form
+
+if TYPE_CHECKING:
+    from aj.view.document import Item
+    from aj.view.schema import Schema
 
 
 def _items(found: Mapping[str, str]) -> list[Item]:

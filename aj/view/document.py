@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from aj.base.errors import AjError
 from aj.model.json import Json
+
+if TYPE_CHECKING:
+    from aj.base.errors import AjError
 
 SCHEMA_VERSION = 1
 Item = Mapping[str, Json]

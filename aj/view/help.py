@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from aj.view import schema
-from aj.view.document import Document, Item
-from aj.view.schema import Schema
+from aj.view.document import Document
+
+if TYPE_CHECKING:
+    from aj.view.document import Item
+    from aj.view.schema import Schema
 
 WIDTH = 100  # a line that is easy to read; longer explanations are wrapped below their term
 GAP = 2

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aj.base import paths
 from aj.view import schema
-from aj.view.document import Document, result
-from aj.view.schema import Schema
+from aj.view.document import result
+
+if TYPE_CHECKING:
+    from aj.view.document import Document
+    from aj.view.schema import Schema
 
 
 def made(directory: Path, written: Sequence[Path], following: Sequence[str], here: Path) -> Document:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from aj.base import clock, text, units
 from aj.model.state import JobState
-from aj.model.ticket import Ticket
-from aj.model.workload import Event, Retry, Workload
 from aj.view import queue, schema
-from aj.view.document import Column, Document, Form, Item, listing, single
-from aj.view.schema import Schema
-from aj.wire.messages import JobAnswer
+from aj.view.document import Column, Document, Form, listing, single
+
+if TYPE_CHECKING:
+    from aj.model.ticket import Ticket
+    from aj.model.workload import Event, Retry, Workload
+    from aj.view.document import Item
+    from aj.view.schema import Schema
+    from aj.wire.messages import JobAnswer
 
 LAST_EVENTS = 5  # what happened lately; `-v` and JSON have all
 COLUMNS = (

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from aj.model.code import CodeRef
 from aj.model.job import Shape
-from aj.model.record import Record, RecordState
+from aj.model.record import RecordState
 from aj.model.state import JobState
 from aj.model.ticket import Fault
 from aj.view import schema
-from aj.view.document import Column, Document, Form, Item, listing
-from aj.view.schema import Schema
+from aj.view.document import Column, Form, listing
 from aj.wire import codec
+
+if TYPE_CHECKING:
+    from aj.model.record import Record
+    from aj.view.document import Document, Item
+    from aj.view.schema import Schema
 
 COLUMNS = (
     Column("id", form=Form.ID),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from aj.base import clock, text
-from aj.model.log import Chunk
 from aj.view import schema
-from aj.view.document import Document, Item
-from aj.view.schema import Schema
+from aj.view.document import Document
+
+if TYPE_CHECKING:
+    from aj.model.log import Chunk
+    from aj.view.document import Item
+    from aj.view.schema import Schema
 
 
 def line(chunk: Chunk, data: bytes) -> Item:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from aj.model.code import CodeRef
-from aj.model.ticket import Fault, Mode, Outcome, Submitted, Ticket, TicketState
+from aj.model.ticket import Fault, Mode, Outcome, Submitted, TicketState
 from aj.view import schema
-from aj.view.document import Column, Document, Form, Item, listing, single
-from aj.view.schema import Schema
+from aj.view.document import Column, Form, listing, single
 from aj.wire import codec
+
+if TYPE_CHECKING:
+    from aj.model.ticket import Ticket
+    from aj.view.document import Document, Item
+    from aj.view.schema import Schema
 
 COLUMNS = (
     Column("ticket", form=Form.ID),

@@ -16,16 +16,19 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from aj.base import clock, paths, text
 from aj.base.clock import Clock
 from aj.base.errors import AjError, Place, Refused, UserError
 from aj.base.settings import Settings
-from aj.model.json import Json
 from aj.view import table
-from aj.view.document import Document, Item, Notice, failure
+from aj.view.document import Notice, failure
 from aj.view.times import Times
+
+if TYPE_CHECKING:
+    from aj.model.json import Json
+    from aj.view.document import Document, Item
 
 DEFAULT_SIZE = (80, 24)
 

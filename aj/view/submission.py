@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from aj.base import text, units
-from aj.model.code import CodeRef
-from aj.model.job import JobSpec, Task
-from aj.model.json import Json
-from aj.model.ticket import Mode, Outcome, Ticket, TicketState
+from aj.model.ticket import Mode, Outcome, TicketState
 from aj.view import schema
-from aj.view.document import Column, Document, Form, Item, single
-from aj.view.schema import Schema
+from aj.view.document import Column, Document, Form, single
+
+if TYPE_CHECKING:
+    from aj.model.code import CodeRef
+    from aj.model.job import JobSpec, Task
+    from aj.model.json import Json
+    from aj.model.ticket import Ticket
+    from aj.view.document import Item
+    from aj.view.schema import Schema
 
 FIELDS = (
     Column("status", form=Form.STATE),

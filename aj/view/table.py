@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from aj.base import text, units
-from aj.model.json import Json
-from aj.view.document import Column, Document, Form, Item
+from aj.view.document import Form
 from aj.view.times import Times
+
+if TYPE_CHECKING:
+    from aj.model.json import Json
+    from aj.view.document import Column, Document, Item
 
 GAP = "  "
 LEAST_WIDTH = 8  # a shortened column keeps at least this much, else it tells nothing

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aj.base import paths
 from aj.base.errors import Place
-from aj.model.json import Json
 from aj.template import dump
-from aj.template.check import Report
-from aj.template.issue import Issue
-from aj.template.load import Entry, Resolved
-from aj.template.origin import Origin
 from aj.view import schema
-from aj.view.document import Column, Document, Form, Item, listing, single
-from aj.view.schema import Schema
+from aj.view.document import Column, Document, Form, listing, single
+
+if TYPE_CHECKING:
+    from aj.model.json import Json
+    from aj.template.check import Report
+    from aj.template.issue import Issue
+    from aj.template.load import Entry, Resolved
+    from aj.template.origin import Origin
+    from aj.view.document import Item
+    from aj.view.schema import Schema
 
 COLUMNS = (
     Column("name", form=Form.ID),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from aj.view import schema
-from aj.view.document import Document, Item
-from aj.view.schema import Schema
+from aj.view.document import Document
+
+if TYPE_CHECKING:
+    from aj.view.document import Item
+    from aj.view.schema import Schema
 
 
 def document(version: str, *, build: str | None, python: str, platform: str, verbose: bool) -> Document:

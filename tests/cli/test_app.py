@@ -6,6 +6,7 @@ import pytest
 
 from aj.cli import tree
 from tests.cli.conftest import Shell
+from tests.conftest import Home
 
 
 @pytest.mark.rule("C-001", "C-002", "C-067")
@@ -163,12 +164,17 @@ def test_a_wrong_value_disturbs_only_who_needs_it(aj: Shell) -> None:
 def test_the_schema_of_a_command_is_a_schema(outside: Shell) -> None:
     import jsonschema
 
+    from aj.view import schema
+
+    assert set(schema.KINDS) >= {command.kind for command in tree.COMMANDS.values() if command.kind}
     listed = outside("schema", "--json").json
     kinds = {item["command"]: item["kind"] for item in listed["items"]}
     assert set(kinds) == {command.name for command in tree.COMMANDS.values() if command.kind}
-    for command in kinds:
+    for kind in schema.KINDS:
+        jsonschema.Draft202012Validator.check_schema(schema.whole(kind))
+    for command in ("queue list", "run", "daemon stop"):
         found = outside("schema", *command.split()).json
-        jsonschema.Draft202012Validator.check_schema(found)
+        assert found["title"] == kinds[command]
         assert outside("schema", *command.split(), "--json").json == found
     assert outside("schema", "error").json["title"] == "error"
     assert outside("schema", "exec").code == 2
@@ -203,3 +209,15 @@ def test_every_example_can_be_typed(path: tuple[str, ...], example: str) -> None
     declaration = declare.read(options)
     bound = bind.bind(tree.COMMANDS[path], options, declaration, words.take(found.rest, declaration, found.line))
     assert isinstance(bound, options)
+
+
+@pytest.mark.rule("C-096", "C-290")
+@pytest.mark.parametrize("name", ["p 5 ü", "a'b\"c", "new\nline", "%2F", "-x"])
+def test_odd_folders(home: Home, name: str) -> None:
+    folder = home.root / name
+    folder.mkdir()
+    shell = Shell(home, folder)
+    assert shell("init", "local", "-y").code == 0
+    assert shell("template", "validate").out == "local: ok\n"
+    assert shell("run", "-d", "--json", "train.py").json["item"]["code"]["files"] == 1
+    assert shell("config", "path", "--json").json["items"][0]["file"] == str(folder / ".azure_jobs/aj.toml")

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.backend import registry
 from aj.base.errors import UserError
-from aj.base.paths import Project
-from aj.cli.context import Context
 from aj.cli.declare import Option, whole
 from aj.model.code import CodePlan
 from aj.pack import digest, walk
 from aj.template import build, load, sections
 from aj.view import code as view
+
+if TYPE_CHECKING:
+    from aj.base.paths import Project
+    from aj.cli.context import Context
 
 
 @dataclass(frozen=True)

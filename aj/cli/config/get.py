@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import NotFound
-from aj.cli.context import Context
 from aj.cli.declare import Word, filled
 from aj.store import config, keys
 from aj.view import config as view
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
 
 
 @dataclass(frozen=True)

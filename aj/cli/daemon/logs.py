@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import NotFound
-from aj.cli.context import Context
 from aj.cli.declare import Option, whole
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
 
 POLL_S = 0.2  # a person reads along; this is soon enough and costs nothing
 

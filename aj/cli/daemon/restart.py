@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from aj.cli.context import Context
 from aj.cli.daemon import start
 from aj.cli.declare import Option, duration
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
 
 
 @dataclass(frozen=True)

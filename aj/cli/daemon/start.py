@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from aj.cli.context import Context
 from aj.view import daemon as view
-from aj.wire.daemon import Started
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+    from aj.wire.daemon import Started
 
 
 @dataclass(frozen=True)

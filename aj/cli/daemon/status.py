@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from aj.cli.context import Context
 from aj.view import daemon as view
 from aj.wire.daemon import Presence
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
 
 CODES = {Presence.RUNNING: 0, Presence.STOPPED: 3, Presence.HUNG: 7, Presence.FOREIGN: 7}
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base import paths
 from aj.base.errors import AjError
 from aj.base.paths import PROJECT_FOLDER, Project
-from aj.cli.context import Context
 from aj.cli.declare import Option
 from aj.store import atomic
 from aj.view import init as view
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
 
 NEXT = ("aj run -t local --wait train.py", "aj template show local", "aj help templates")
 SAMPLE = Path(__file__).parent / "sample"

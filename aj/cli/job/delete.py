@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import Refused
 from aj.cli import named, several
-from aj.cli.context import Context
 from aj.cli.declare import Option, Word, filled
 from aj.view import action
-from aj.view.document import Item
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+    from aj.view.document import Item
 
 
 @dataclass(frozen=True)
@@ -36,4 +38,5 @@ def _delete(ctx: Context, word: str) -> Item:
         raise Refused(f"{word} is no job of this machine", hint=f"`aj queue show q-{found.id}`", code="not-a-job")
     done = ctx.client.jobs.delete(found.job.id)
     ctx.tell_warnings(done.warnings)
-    return action.item(found.job.id, status=done.status, state=None, detail=done.detail)
+    status = "noop" if done.status == "noop" else "ok"
+    return action.item(found.job.id, status=status, state=None, detail=done.detail)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import OptionError
 from aj.cli import several
-from aj.cli.context import Context
 from aj.cli.declare import Option, Word, filled
 from aj.model.ticket import TicketState
 from aj.view import action
-from aj.view.document import Item
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+    from aj.view.document import Item
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from aj.cli.context import Context
 from aj.cli.declare import Option, filled, whole
-from aj.model.ticket import Ticket
 from aj.store import tickets
 from aj.view import queue as view
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+    from aj.model.ticket import Ticket
 
 
 @dataclass(frozen=True)

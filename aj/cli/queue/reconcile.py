@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import gravest
 from aj.cli import several
-from aj.cli.context import Context
 from aj.cli.declare import Word, filled
 from aj.model.ticket import Outcome
 from aj.store import tickets
 from aj.view import action
-from aj.view.document import Item
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+    from aj.view.document import Item
 
 UNKNOWN = 6
 

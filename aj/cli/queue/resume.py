@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from aj.cli.context import Context
 from aj.cli.declare import Option
 from aj.view import action
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,6 @@ def run(opts: Options, ctx: Context) -> int:
     done = ctx.client.queue.resume(all_projects=opts.every)
     ctx.tell_warnings(done.warnings)
     what = "all" if opts.every else ctx.key
-    item = action.item(what, status=done.status, state=None, detail=done.detail)
-    ctx.screen.show(action.done("resume", [item], done.status))
+    status = "noop" if done.status == "noop" else "ok"
+    ctx.screen.show(action.done("resume", [action.item(what, status=status, state=None, detail=done.detail)], status))
     return 0

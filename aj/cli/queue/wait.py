@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import AjError, gravest
 from aj.cli import several
-from aj.cli.context import Context
 from aj.cli.declare import Option, Word, duration, filled
-from aj.model.ticket import Ticket, TicketState
+from aj.model.ticket import TicketState
 from aj.view import queue as view
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+    from aj.model.ticket import Ticket
 
 
 @dataclass(frozen=True)

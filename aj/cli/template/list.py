@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from aj.cli.context import Context
 from aj.template import load
 from aj.view import template as view
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
 
 
 @dataclass(frozen=True)

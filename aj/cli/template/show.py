@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import AjError, OptionError
-from aj.cli.context import Context
 from aj.cli.declare import Option, Word
-from aj.model.json import Json
 from aj.template import load, origin, tree
-from aj.template.load import Resolved
 from aj.view import template as view
-from aj.view.document import Document
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+    from aj.model.json import Json
+    from aj.template.load import Resolved
+    from aj.view.document import Document
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aj.backend import registry
-from aj.cli.context import Context
 from aj.cli.declare import Option, Word
 from aj.template import check
 from aj.view import template as view
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
 
 FOUND_ERRORS = 2
 
