@@ -14,14 +14,14 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from aj.base import paths as places
 from aj.base import proc
 from aj.base.clock import SYSTEM
 from aj.base.errors import DaemonError, Refused
 from aj.base.proc import Identity
-from aj.base.settings import Settings
+from aj.base.settings import INJECTED, Settings
 from aj.client.presence import demand, look, parsed, place_of
 from aj.net.uds import Lost, Nonsense, NotSent, Wire
 from aj.store import atomic, lock
@@ -30,14 +30,19 @@ from aj.version import PROTOCOL_MAX, PROTOCOL_MIN, VERSION
 from aj.wire import codec, errors, paths, version
 from aj.wire.messages import Hello, Retire
 
-if TYPE_CHECKING:
-    from subprocess import Popen
-
 LOCK_S = 10.0
 START_S = 30.0  # a loaded machine is slow; a child that died is seen at once
 PATIENCE_S = 1.0  # nobody needs to be told of a wait that is shorter
 REPLACE_S = 10.0  # an idle daemon leaves in milliseconds
 LOG_LINES = 20
+
+
+class Child(Protocol):
+    """The process that was started."""
+
+    def wait(self) -> int: ...
+
+    def terminate(self) -> None: ...
 
 
 def _quiet(*_: object) -> None:
@@ -192,11 +197,13 @@ def start(place: Place, settings: Settings, telling: Telling) -> Hello:
     raise _start_failure(said, log, before)
 
 
-def _spawn(place: Place, settings: Settings, ready: int) -> Popen[bytes]:
+def _spawn(place: Place, settings: Settings, ready: int) -> Child:
     argv = [*places.program(), "__daemon", "--ready-fd", str(ready)]
+    # A job may call `aj`; the daemon it starts is not a part of that job and must not look like one.
+    env = {name: value for name, value in settings.env.items() if name not in INJECTED}
     output = os.open(place.layout.daemon_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, atomic.FILE_MODE)
     try:
-        return proc.spawn(argv, stdout=output, stderr=output, env=settings.env, pass_fds=[ready])
+        return proc.spawn(argv, stdout=output, stderr=output, env=env, pass_fds=[ready])
     finally:
         os.close(output)
 

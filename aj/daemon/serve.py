@@ -10,12 +10,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from socketserver import StreamRequestHandler, ThreadingMixIn, UnixStreamServer
 
 from aj.base import paths as places
 from aj.base import proc
@@ -24,8 +21,7 @@ from aj.base.clock import SYSTEM, Clock
 from aj.base.errors import AjError, ConfigError, DaemonError, Refused
 from aj.base.paths import Folders
 from aj.base.settings import Settings
-from aj.daemon import front, router
-from aj.daemon.call import Streaming
+from aj.daemon import router, server
 from aj.daemon.engine import Engine
 from aj.daemon.lifecycle import Gate, Lifecycle
 from aj.daemon.log import Log
@@ -33,23 +29,19 @@ from aj.daemon.replay import Replays
 from aj.daemon.router import Router
 from aj.daemon.routes.admin import Admin, Self
 from aj.daemon.routes.events import Events
-from aj.daemon.stream import HungUp, Line
-from aj.net import uds
+from aj.daemon.server import Server
 from aj.store import config, lock
 from aj.store.layout import Layout
 from aj.store.runtime import DaemonFile, Place
 from aj.version import PROTOCOL_MAX, PROTOCOL_MIN, VERSION
-from aj.wire import errors, paths, version
-from aj.wire.errors import Malformed
+from aj.wire import errors, version
 
 IDLE_S = 3600.0
 PREDECESSOR_S = 10.0  # how long one that is leaving may still hold the instance lock
 LAST_CHANGES_S = 30.0  # how long a change under way may hold up an orderly end
 LAST_ANSWERS_S = 1.0  # answers that are being written; who waits for news is cut off and asks the next daemon
-FORCED_ANSWERS_S = 0.2  # among them the one to the order to end
+DOOR_S = 0.2  # for those who had come before the door was closed
 FORCED_END_S = 4.0  # less than the 5 s after which the one who forces sends KILL
-LINGER_S = 2.0  # how long a refused sender is still listened to, so that it sees the refusal
-LINGER_BYTES = 4 * paths.MAX_BODY_BYTES
 
 MakeEngine = Callable[[Settings, Folders, Clock], Engine]
 
@@ -92,135 +84,6 @@ class Starter:
         self.handle = None
 
 
-class Server(ThreadingMixIn, UnixStreamServer):
-    """Accepts connections of this user, each in a thread, up to a limit."""
-
-    daemon_threads = True
-    block_on_close = False
-    keepalive_s = paths.KEEPALIVE_S
-
-    def __init__(self, listener: socket.socket, answer: Router, clock: Clock, log: Log) -> None:
-        super().__init__(listener.getsockname(), Connection, bind_and_activate=False)
-        self.socket.close()
-        self.socket = listener
-        self.router = answer
-        self.clock = clock
-        self.log = log
-        self._places = threading.BoundedSemaphore(paths.MAX_CONNECTIONS)
-
-    def accept_until_shut(self) -> None:
-        """Accept until `shut` is called, and then what had arrived before."""
-        while True:
-            try:
-                connection, address = self.get_request()
-            except OSError:
-                return
-            if self._is_ours(connection):
-                self._take(connection, address)
-            else:
-                connection.close()
-
-    def shut(self) -> None:
-        """Let nobody connect any more."""
-        try:
-            self.socket.shutdown(socket.SHUT_RD)
-        except OSError:
-            self.socket.close()  # systems that do not know a half-closed listener
-
-    def _is_ours(self, connection: socket.socket) -> bool:
-        try:
-            user = uds.peer_uid(connection)
-        except OSError as error:
-            self.log.warning(f"a connection of nobody knows whom: {error}")
-            return False
-        if user != os.getuid():
-            self.log.warning(f"user {user} tried to connect")
-        return user == os.getuid()
-
-    def _take(self, connection: socket.socket, address: object) -> None:
-        if not self._places.acquire(blocking=False):
-            full = DaemonError(f"{paths.MAX_CONNECTIONS} connections are open", code="busy", hint="try again")
-            with contextlib.suppress(OSError):
-                connection.settimeout(0)
-                connection.sendall(front.encode(router.refusal(full), "-", closes=True))
-            connection.close()
-            return
-        self.process_request(connection, address)
-
-    def process_request_thread(
-        self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
-    ) -> None:
-        """Serve one connection, then free its place."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._places.release()
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Log what a connection died of."""
-        import sys
-
-        error = sys.exc_info()[1]
-        self.log.error(f"a connection broke: {type(error).__name__}: {error}", error)
-
-
-class Connection(StreamRequestHandler):
-    """One connection: requests one after the other, until one of both hangs up."""
-
-    server: Server
-    timeout = paths.IDLE_CONNECTION_S
-
-    def handle(self) -> None:
-        """Serve requests until the connection ends."""
-        with contextlib.suppress(HungUp, OSError):
-            while self._serve_one():
-                pass
-
-    def _serve_one(self) -> bool:
-        """Serve one request; whether another may follow."""
-        try:
-            request = front.read(self.rfile)
-        except Malformed as error:
-            self._refuse(error)
-            return False
-        if request is None:
-            return False
-        number = router.request_id(request.headers)
-        answer = self.server.router.answer(request, self._line(), number)
-        if isinstance(answer, Streaming):
-            self._stream(answer, number)
-            return False
-        self._send(front.encode(answer, number, closes=request.closes))
-        return not request.closes
-
-    def _line(self) -> Line:
-        return Line(self._send, self.server.clock, keepalive_s=self.server.keepalive_s)
-
-    def _stream(self, answer: Streaming, number: str) -> None:
-        with contextlib.closing(answer.pieces), self.server.router.gate.inside():
-            self._send(front.encode_stream_head(number))
-            for piece in answer.pieces:
-                self._send(piece)
-
-    def _send(self, data: bytes) -> None:
-        try:
-            self.connection.sendall(data)
-        except OSError as error:
-            raise HungUp(str(error)) from error
-
-    def _refuse(self, error: Malformed) -> None:
-        """Say what is wrong with the frame, then listen a while so that a busy sender sees it."""
-        self._send(front.encode(router.refusal(error), "-", closes=True))
-        self.connection.shutdown(socket.SHUT_WR)
-        limit, left = self.server.clock.monotonic() + LINGER_S, LINGER_BYTES
-        self.connection.settimeout(LINGER_S)
-        while left > 0 and self.server.clock.monotonic() < limit:
-            found = self.connection.recv(1 << 16)
-            if not found:
-                return
-            left -= len(found)
-
-
 class Daemon:
     """All parts of one daemon, put together."""
 
@@ -247,6 +110,7 @@ class Daemon:
             log=str(place.layout.daemon_log),
         )
         self._server: Server | None = None
+        self._accepting: threading.Thread | None = None
         self._socket_id: tuple[int, int] | None = None
 
     @classmethod
@@ -268,14 +132,15 @@ class Daemon:
         """Start the engine, say who we are, and listen. Raises AjError."""
         self._engine.start()
         self._lifecycle.obey_signals()
-        listener, beside = bind(self._place.socket)
+        listener, beside = server.bind(self._place.socket)
         me = self._me
         self._place.write(DaemonFile(me.who, VERSION, PROTOCOL_MIN, PROTOCOL_MAX, me.instance, me.socket))
         self._server = Server(listener, self._router(), self._clock, self._log)
         os.rename(beside, self._place.socket)
         found = os.stat(self._place.socket)
         self._socket_id = (found.st_dev, found.st_ino)
-        threading.Thread(target=self._server.accept_until_shut, name="accept", daemon=True).start()
+        self._accepting = threading.Thread(target=self._server.accept_until_shut, name="accept", daemon=True)
+        self._accepting.start()
         self._log.info(f"aj {VERSION} listens at {self._place.socket} as process {self._me.who.pid}")
 
     def _router(self) -> Router:
@@ -296,16 +161,23 @@ class Daemon:
         why = self._lifecycle.wait()
         self._log.info(f"{why}: leaving")
         self._remove_own_files()
-        if self._server is not None:
-            self._server.shut()
+        self._let_nobody_in()
         if self._lifecycle.is_forced:
-            self._let_end(lambda: self._gate.requests, FORCED_ANSWERS_S)
             return self._end_now()
         self._let_end(lambda: self._gate.changes, LAST_CHANGES_S)
         self._let_end(lambda: self._gate.requests, LAST_ANSWERS_S)
         self._engine.stop()
         self._owner.release()
         return 0
+
+    def _let_nobody_in(self) -> None:
+        """Close the door; who stands before it already is still told that we leave."""
+        door, accepting = self._server, self._accepting
+        if door is None or accepting is None:
+            return
+        door.shut()
+        accepting.join(LAST_ANSWERS_S)
+        self._let_end(lambda: door.connections, DOOR_S)
 
     def _remove_own_files(self) -> None:
         """Remove socket and `daemon.json`, unless they are another daemon's by now."""
@@ -351,18 +223,3 @@ def become_the_only_one(place: Place, clock: Clock) -> lock.Ownership:
                     f"another daemon lives: {error.message}", code="instance-held", details=error.details
                 ) from error
         clock.sleep(0.05)
-
-
-def bind(path: Path) -> tuple[socket.socket, Path]:
-    """Listen at a name beside the socket's path, 0600; the caller renames it. Raises DaemonError."""
-    beside = path.with_suffix(".new")
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        beside.unlink(missing_ok=True)
-        listener.bind(os.fsencode(beside))
-        os.chmod(beside, 0o600)
-        listener.listen(128)
-    except OSError as error:
-        listener.close()
-        raise DaemonError(f"cannot listen at {path}: {error.strerror}", code="cannot-listen") from error
-    return listener, beside

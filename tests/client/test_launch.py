@@ -60,6 +60,14 @@ def test_a_daemon_is_detached_with_nothing_inherited(small: RunningDaemon) -> No
     assert "Umask:\t0077" in Path(f"/proc/{pid}/status").read_text()
 
 
+@pytest.mark.rule("C-095")
+def test_a_daemon_that_a_job_started_is_no_part_of_the_job(small: RunningDaemon) -> None:
+    pid = small.start(AJ_ID="01234567", AJ_WORKDIR="/job", AJ_NODE_RANK="0").pid
+    names = {entry.partition(b"=")[0] for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")}
+    assert b"AJ_STATE_DIR" in names
+    assert not names & {b"AJ_ID", b"AJ_WORKDIR", b"AJ_NODE_RANK"}
+
+
 @pytest.mark.rule("C-199")
 def test_files_say_who_lives_there(small: RunningDaemon) -> None:
     hello = small.start()

@@ -12,14 +12,15 @@ from pathlib import Path
 
 from aj.base import proc
 from aj.base.clock import SYSTEM
-from aj.daemon import router, serve
+from aj.daemon import router
+from aj.daemon import server as servers
 from aj.daemon.lifecycle import Gate, Lifecycle
 from aj.daemon.log import Log
 from aj.daemon.replay import Replays
 from aj.daemon.router import Router
 from aj.daemon.routes.admin import Admin, Self
 from aj.daemon.routes.events import Events
-from aj.daemon.serve import Server
+from aj.daemon.server import Server
 from aj.store.runtime import Place
 from aj.wire import version
 from tests.conftest import Home
@@ -58,7 +59,7 @@ class Inside:
         )
         admin = Admin(me, gate, SYSTEM, lambda force: lifecycle.retire(force=force), lifecycle.drained)
         handlers = {**router.HANDLERS, **admin.handlers(), **Events(me.instance).handlers()}
-        listener, beside = serve.bind(place.socket)
+        listener, beside = servers.bind(place.socket)
         server = Server(listener, Router(engine, gate, log, Replays(), handlers), SYSTEM, log)
         server.keepalive_s = keepalive_s
         os.rename(beside, place.socket)

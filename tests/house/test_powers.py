@@ -16,11 +16,16 @@ ROOMS: dict[str, set[str]] = {
     "filelock": {"store/lock.py"},
     "tomlkit": {"store/config.py"},
     "fcntl": {"_boot/__main__.py"},
-    "socket": {"net/uds.py", "net/ports.py", "daemon/serve.py", "daemon/lifecycle.py"},
-    "socketserver": {"daemon/serve.py"},
-    "http": {"net/uds.py", "daemon/serve.py"},
+    "socket": {"net/uds.py", "net/ports.py", "daemon/server.py"},
+    "socketserver": {"daemon/server.py"},
+    "http": {"net/uds.py"},
     "yaml": {"template/yaml.py", "template/dump.py", "view/screen.py", "view/yaml.py"},
     "platformdirs": {"base/paths.py"},
+    "urllib3": {"net/pool.py"},
+    "ssl": {"net/pool.py"},
+    "azure": {"net/credentials.py", "azure/blobs.py"},
+    "msal": set(),
+    "requests": set(),
 }
 # Rooms in which a broad `except Exception` is a net with a reason, not a carelessness.
 NETS = {"main.py", "daemon/router.py", "engine/worker.py"}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aj.daemon import serve
+from aj.daemon import server
 from aj.wire import paths
 from tests.conftest import Home
 from tests.daemon.inside import Inside
@@ -170,11 +170,27 @@ def test_what_arrived_before_the_end_is_still_answered(home: Home, real_clock: N
 def test_a_socket_appears_only_when_it_can_be_used(home: Home) -> None:
     home.folders.runtime.mkdir(mode=0o700)
     path = home.folders.runtime / "daemon.sock"
-    listener, beside = serve.bind(path)
+    listener, beside = server.bind(path)
     assert not path.exists()
     assert beside.stat().st_mode & 0o777 == 0o600
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(os.fspath(beside))
     listener.close()
-    again, _ = serve.bind(path)
+    again, _ = server.bind(path)
     again.close()
+
+
+def test_want_of_file_handles_passes(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    really, failures = inside.server.get_request, [OSError(24, "Too many open files")] * 2
+
+    def get_request() -> tuple[socket.socket, object]:
+        if failures:
+            raise failures.pop()
+        return really()
+
+    monkeypatch.setattr(server, "RECOVER_S", 0.01)
+    monkeypatch.setattr(inside.server, "get_request", get_request)
+    assert inside.exchange(PING).startswith(b"HTTP/1.1 200")  # the call that was under way
+    assert inside.exchange(PING).startswith(b"HTTP/1.1 200")
+    assert not failures
+    assert "Too many open files" in inside.home.layout.daemon_log.read_text()
