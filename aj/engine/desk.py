@@ -115,7 +115,8 @@ class Desk:
     def wait(self, name: str, timeout_s: float) -> Ticket:
         """Wait until a ticket is final or the time is over, and return it as it stands. Raises NotFound."""
         with self.changed:
-            self.changed.wait_for(lambda: self._is_closed or self._is_over(name), timeout_s)
+            limit_s = min(timeout_s, threading.TIMEOUT_MAX)
+            self.changed.wait_for(lambda: self._is_closed or self._is_over(name), limit_s)
         return self.find(name)
 
     def _is_over(self, name: str) -> bool:

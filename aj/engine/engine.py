@@ -68,6 +68,7 @@ class Engine(Generic[J]):
             layout=self._layout,
             clock=clock,
             settings=settings,
+            debug=settings.debug,
             places=places,
             jobs=self.jobs,
             pack=pack,
@@ -98,7 +99,7 @@ class Engine(Generic[J]):
         threading.Thread(target=self._prune_archives, name="archives", daemon=True).start()
 
     def _prune_archives(self) -> None:
-        self._means.archives.prune(self._named_archives(), now=self._clock.now())
+        self._means.archives.prune(self._named_archives, now=self._clock.now())
 
     def _named_archives(self) -> set[str]:
         """Return the archives that a ticket which may run or be retried names, or a job on record."""

@@ -107,6 +107,7 @@ class Means:
     layout: Layout
     clock: Clock
     settings: Settings
+    debug: bool
     places: Places
     jobs: Jobs
     pack: Callable[[JobSpec], Packed]
@@ -430,6 +431,8 @@ def fault_of(error: AjError) -> Fault:
 
 
 def _plain(value: object) -> Json:
+    if isinstance(value, str):
+        return redact.text(value)
     try:
         return codec.dump(value)
     except (TypeError, ValueError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import traceback
 
 from aj.base import crash
 from aj.base.errors import AjError
@@ -83,7 +84,8 @@ def carry_out(ticket: Ticket, desk: Desk, means: Means) -> None:
     try:
         ending = attempt.carry_out()
     except Exception as error:
-        LOG.error("%s: %s: %s", ticket.ticket, type(error).__name__, error, exc_info=means.settings.debug)
+        trace = "\n" + traceback.format_exc() if means.debug else ""
+        LOG.error("%s: %s: %s%s", ticket.ticket, type(error).__name__, error, trace)
         ending = attempt.unexpected(error)
     desk.finish(ticket.ticket, ending)
     crash.point("worker.after-completed")

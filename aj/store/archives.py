@@ -96,18 +96,19 @@ class Archives:
         return [path for path in self._all() if _digest(path) == digest]
 
     def prune(
-        self, named: Set[str], *, now: float, keep_s: float = KEEP_S, keep_bytes: int = KEEP_BYTES
+        self, named: Callable[[], Set[str]], *, now: float, keep_s: float = KEEP_S, keep_bytes: int = KEEP_BYTES
     ) -> list[tuple[str, int]]:
         """Remove archives that nothing names and that are too old or too many, oldest first.
 
-        `named` are the digests that a ticket or a job may still need. Returns digest and bytes of each.
+        `named` tells the digests that a ticket or a job may still need; it reads them all, so it is asked
+        only when there is something to remove. Returns digest and bytes of what went.
         """
         with self._guard:
-            spare = [
-                (status.st_mtime, status.st_size, path)
-                for path in self._all()
-                if _digest(path) not in named | self._claims.keys() and (status := _status(path))
-            ]
+            every = [(status.st_mtime, status.st_size, path) for path in self._all() if (status := _status(path))]
+            if not _surplus(every, now - keep_s, keep_bytes):
+                return []
+            needed = named() | self._claims.keys()
+            spare = [one for one in every if _digest(one[2]) not in needed]
             gone = _surplus(spare, now - keep_s, keep_bytes)
             return [(_digest(path), size) for path, size in gone if _remove(path)]
 

@@ -29,7 +29,6 @@ KEEP_FINAL = 200  # enough to look back in `aj queue list`; the journal has the 
 STOPPED = "the daemon stopped during this submission"
 NOT_STARTED = "the daemon stopped before this submission began"
 _NAME = re.compile(r"q-[0-9a-f]{8}\Z")
-_PROJECT_FILE = "project.json"
 _OUTCOMES: Mapping[TicketState, frozenset[Outcome | None]] = {
     TicketState.QUEUED: frozenset({None}),
     TicketState.RUNNING: frozenset({None}),
@@ -412,7 +411,7 @@ def _ticket_files(folder: Path) -> list[Path]:
         names = [entry.name for entry in os.scandir(folder)]
     except FileNotFoundError:
         return []
-    return [folder / name for name in names if name.endswith(".json") and name != _PROJECT_FILE]
+    return [folder / name for name in names if name.endswith(".json") and is_name(name.removesuffix(".json"))]
 
 
 def _read_file(path: Path) -> Ticket:
@@ -423,7 +422,7 @@ def _read_file(path: Path) -> Ticket:
         raise _Damaged("nested too deeply") from None
     except (ValueError, UserError) as error:
         raise _Damaged(str(error)) from None
-    if path.name != f"{ticket.ticket}.json" or not is_name(ticket.ticket):
+    if path.name != f"{ticket.ticket}.json":
         raise _Damaged(f"it holds the ticket {ticket.ticket!r}")
     return ticket
 

@@ -135,6 +135,7 @@ class Queue(RuleBasedStateMachine):
             layout=layout,
             clock=self.clock,
             settings=self.home.settings,
+            debug=False,
             places=Services(self.far),
             jobs=self.near,
             pack=Packer(self.home),  # type: ignore[arg-type]

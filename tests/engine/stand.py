@@ -221,7 +221,9 @@ class Packer:
 class Stand:
     """An engine with its services; `again` is what a restarted daemon would have."""
 
-    def __init__(self, home: Home, clock: Clock, *, keep_final: int = 200) -> None:
+    def __init__(
+        self, home: Home, clock: Clock, *, keep_final: int = 200, pack: Callable[[JobSpec], Packed] | None = None
+    ) -> None:
         self.home = home
         self.clock = clock
         self.keep_final = keep_final
@@ -240,7 +242,7 @@ class Stand:
             self.clock,
             lambda _: self.near,
             places=Services(self.far),
-            pack=self.pack,
+            pack=pack or self.pack,
             keep_final=keep_final,
         )
         self.engine.start()

@@ -197,7 +197,7 @@ def test_a_cancel_that_cannot_be_written_has_not_happened(home: Home, monkeypatc
 # Waiting
 
 
-def waiting(desk: Desk, name: str) -> tuple[threading.Thread, list[Ticket]]:
+def waiting(desk: Desk, name: str, limit_s: float = 20) -> tuple[threading.Thread, list[Ticket]]:
     found: list[Ticket] = []
     inside = threading.Event()
     real = desk.changed.wait
@@ -207,7 +207,7 @@ def waiting(desk: Desk, name: str) -> tuple[threading.Thread, list[Ticket]]:
         return real(timeout)
 
     desk.changed.wait = wait  # type: ignore[method-assign]
-    thread = threading.Thread(target=lambda: found.append(desk.wait(name, 20)))
+    thread = threading.Thread(target=lambda: found.append(desk.wait(name, limit_s)))
     thread.start()
     assert inside.wait(20)
     return thread, found
@@ -368,3 +368,13 @@ def test_the_last_change_is_known(home: Home, clock: MovedClock) -> None:
     clock.move(30)
     put(desk, 1)
     assert desk.touched_at == clock.monotonic()
+
+
+@pytest.mark.parametrize("limit_s", [1e300, float("inf")])
+def test_a_wait_may_be_as_long_as_anybody_says(home: Home, limit_s: float) -> None:
+    desk = opened(home)
+    put(desk, 1)
+    thread, found = waiting(desk, "q-00000001", limit_s)
+    desk.cancel("q-00000001")
+    thread.join(20)
+    assert found[0].state is TicketState.CANCELED

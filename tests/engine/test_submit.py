@@ -533,11 +533,19 @@ def test_errors_are_kept_without_secrets_and_with_their_place() -> None:
     error = Refused(
         "no: https://x/?sig=abcdefgh",
         place=Place("f", 3, 4),
-        details={"path": Path("/x"), "n": 1, "bad": float("nan")},
+        details={"path": Path("/x"), "n": 1, "bad": float("nan"), "said": "Bearer abcdefghijkl"},
     )
     fault = submit.fault_of(error)
     assert fault.message == "no: https://x/?sig=***"
-    assert fault.details == {"path": "/x", "n": 1, "bad": "nan", "file": "f", "line": 3, "column": 4}
+    assert fault.details == {
+        "path": "/x",
+        "n": 1,
+        "bad": "nan",
+        "said": "Bearer ***",
+        "file": "f",
+        "line": 3,
+        "column": 4,
+    }
 
 
 @pytest.mark.rule("C-238", "C-273")

@@ -566,3 +566,13 @@ TICKETS = st.builds(
 @settings(max_examples=60, deadline=None)
 def test_a_ticket_is_read_as_it_was_written(made: Ticket) -> None:
     assert codec.load(Ticket, json.loads(json.dumps(codec.dump(made))), lenient=True) == made
+
+
+def test_a_stray_file_is_left_alone(home: Home) -> None:
+    box = opened(home)
+    box.add(nouns.ticket(1))
+    stray = home.layout.tickets(KEY) / "notes.json"
+    stray.write_text("mine")
+    assert opened(home).restore(now=NOW) == []
+    assert tickets.scan(home.layout, KEY).warnings == ()
+    assert stray.read_text() == "mine"

@@ -1,0 +1,158 @@
+"""Figures of the durable queue: `python -m tests.bench.queue`.
+
+How long a submission takes from the request to the durable ticket, with few and with many tickets
+waiting; the same for sixteen at once; and how long the next daemon needs to take the queue up. All at
+the engine, without the socket. The budget is 10 ms, whatever waits.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from aj.base import clock
+from aj.engine import compose
+from aj.model.ticket import Mode, TicketState
+from aj.store import journal, tickets
+from tests.engine import host
+from tests.engine.stand import BARE, FAR, Held, Stand
+from tests.store import nouns
+
+BUDGET_MS = 10.0
+PENDING = (10, 1_000, 10_000)
+TRIES = 200
+WRITERS = 16
+KEY = "_none"
+
+
+def figures(name: str, taken_s: Sequence[float]) -> str:
+    """One line: median and 99th percentile in milliseconds, against the budget."""
+    ordered = sorted(taken_s)
+    median, late = statistics.median(ordered) * 1000, ordered[int(len(ordered) * 0.99)] * 1000
+    met = "met" if median <= BUDGET_MS else "NOT met"
+    return f"{name:56s} median {median:7.2f} ms   p99 {late:7.2f} ms   (budget {BUDGET_MS:g} ms, {met})"
+
+
+class Bench:
+    """One engine on folders of its own, whose service holds the first ticket, so that all others wait."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = host.home(root, host.variables(root))
+        self.stand = Stand(self.home, clock.SYSTEM, pack=compose.packer(self.home.layout))  # the real one
+        self.held = Held()
+        self.stand.far.before = self.held
+        self.count = 0
+        for number in range(20):
+            (self.stand.tree / f"module{number}.py").write_text(f"x = {number}\n" * 50)
+        self.enqueue(FAR)
+        self.held.wait_entered()
+
+    def enqueue(self, service: str) -> float:
+        """Submit one and return how long that took, in seconds."""
+        self.count += 1
+        asked = self.stand.submission(self.count, service=service)
+        began = time.perf_counter()
+        self.stand.engine.submit(None, asked)
+        return time.perf_counter() - began
+
+    def fill(self, pending: int) -> None:
+        """Let so many wait."""
+        while self.count <= pending:
+            self.enqueue(BARE)
+
+    def at_once(self, writers: int, each: int) -> tuple[list[float], float]:
+        """Submit from several threads at once; return each time, and how many went through in a second."""
+        line = threading.Barrier(writers + 1)
+        taken: list[float] = []
+        numbers = iter(range(self.count + 1, self.count + writers * each + 1))
+        guard = threading.Lock()
+        self.count += writers * each
+
+        def write() -> None:
+            line.wait()
+            for _ in range(each):
+                with guard:
+                    number = next(numbers)
+                asked = self.stand.submission(number, service=BARE)
+                began = time.perf_counter()
+                self.stand.engine.submit(None, asked)
+                taken.append(time.perf_counter() - began)
+
+        threads = [threading.Thread(target=write) for _ in range(writers)]
+        for thread in threads:
+            thread.start()
+        line.wait()
+        began = time.perf_counter()
+        for thread in threads:
+            thread.join()
+        return taken, writers * each / (time.perf_counter() - began)
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder))
+        for pending in PENDING:
+            bench.fill(pending)
+            print(figures(f"ticket alone, {pending} pending", [bench.enqueue(BARE) for _ in range(TRIES)]), flush=True)
+            packed = [bench.enqueue(FAR) for _ in range(TRIES)]
+            print(figures(f"with 21 files of code, {pending} pending", packed), flush=True)
+            taken, rate = bench.at_once(WRITERS, 25)
+            print(
+                figures(f"ticket alone, {WRITERS} at once, {pending} pending", taken) + f"   {rate:.0f}/s", flush=True
+            )
+        restore(bench)
+        lines(bench)
+        bench.stand.engine.begin_drain()
+        bench.held.let_go()
+        bench.stand.engine.drain(10)
+        bench.stand.engine.stop()
+    return 0
+
+
+def restore(bench: Bench) -> None:
+    """How long a look at the folder takes, and taking it up."""
+    began = time.perf_counter()
+    found = tickets.scan(bench.home.layout, KEY).tickets
+    looked = time.perf_counter() - began
+    box = tickets.Tickets(bench.home.layout, KEY)
+    began = time.perf_counter()
+    box.restore(now="")
+    taken_up = time.perf_counter() - began
+    assert len(found) == bench.count
+    assert sum(ticket.state is TicketState.QUEUED and ticket.mode is Mode.QUEUED for ticket in box) == bench.count - 1
+    print(f"{len(found)} tickets: a look {looked * 1000:.0f} ms, taken up {taken_up * 1000:.0f} ms")
+
+
+def lines(bench: Bench) -> None:
+    """How long journals take."""
+    taken = []
+    for number in range(TRIES):
+        began = time.perf_counter()
+        journal.append(bench.home.layout, "bench", nouns.record(number))
+        taken.append(time.perf_counter() - began)
+    print(figures("a line of the journal", taken))
+    path = bench.home.layout.journal("bench")
+    line = path.read_bytes().split(b"\n")[0]
+    with path.open("ab") as out:
+        for number in range(TRIES, 100_000):
+            out.write(line.replace(b"00000000", b"%08x" % number) + b"\n")
+    for name, ask in (
+        ("whole", lambda: journal.read(bench.home.layout, "bench", print)),
+        (
+            "its newest 20",
+            lambda: [one for _, one in zip(range(20), journal.newest(bench.home.layout, "bench", print))],
+        ),
+        ("its ids", lambda: journal.KnownIds(bench.home.layout).holds("ffffffff")),
+    ):
+        began = time.perf_counter()
+        ask()
+        print(f"100000 lines of the journal, {name}: {(time.perf_counter() - began) * 1000:.0f} ms")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
