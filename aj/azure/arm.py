@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
+from aj.base.clock import Clock
 from aj.base.errors import RemoteError, UserError
 from aj.model.json import Json
 from aj.net import document, http, pages
@@ -21,6 +22,7 @@ from aj.net.document import Document
 from aj.net.http import Limit, Request, Response, Transport
 from aj.net.origin import Origin
 from aj.net.pages import Listing
+from aj.net.retry import Retrying
 from aj.net.token import Signing, TokenSource
 
 ML = "Microsoft.MachineLearningServices"
@@ -35,17 +37,27 @@ _WORKSPACE_ID = re.compile(
 
 @dataclass(frozen=True)
 class Session:
-    """How to speak to one cloud as one user, in one tenant (None: the credential's own)."""
+    """How to speak to one cloud as one user, in one tenant (None: the credential's own). `pool` tries once."""
 
-    transport: Transport = field(repr=False)
+    pool: Transport = field(repr=False)
     cloud: Cloud
     tokens: TokenSource = field(repr=False)
+    clock: Clock = field(repr=False)
     tenant: str | None = None
 
     @property
     def manager(self) -> Transport:
-        """The transport to the Resource Manager: its token goes to its host alone."""
-        return Signing(self.transport, self.tokens, self.cloud.arm_scope, (self.cloud.arm,), self.tenant)
+        """The transport to the Resource Manager."""
+        return self.signed(self.cloud.arm_scope, self.cloud.arm)
+
+    @property
+    def plain(self) -> Transport:
+        """The transport to addresses that are signed themselves: no token goes with them."""
+        return Retrying(self.pool, self.clock)
+
+    def signed(self, scope: str, origin: Origin) -> Transport:
+        """Return a transport whose token goes to one origin alone. Questions are asked again, their token's too."""
+        return Retrying(Signing(self.pool, self.tokens, scope, (origin,), self.tenant), self.clock)
 
 
 @dataclass(frozen=True)

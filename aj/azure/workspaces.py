@@ -13,7 +13,6 @@ from aj.net import http
 from aj.net.document import Document
 from aj.net.http import Transport, foreign
 from aj.net.origin import Origin
-from aj.net.token import Signing
 
 TYPE = "microsoft.machinelearningservices/workspaces"
 
@@ -83,7 +82,7 @@ def data_plane(session: Session, facts: Facts) -> tuple[Transport, Origin]:
     allowed = session.cloud.data_plane
     if not any(known.covers(origin) for known in allowed):
         raise foreign(origin.netloc, " or ".join(known.netloc for known in allowed))
-    return Signing(session.transport, session.tokens, session.cloud.ml_scope, (origin,), session.tenant), origin
+    return session.signed(session.cloud.ml_scope, origin), origin
 
 
 def _listed(row: Document) -> Listed:

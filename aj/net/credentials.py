@@ -36,19 +36,15 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Source:
-    """One credential source."""
+    """One credential source. One that `is_probing` cannot tell "not there" from "refused", so it is "not there"."""
 
     name: str
     credential: SupportsTokenInfo
+    is_probing: bool = False
 
     def token(self, scope: str, *, tenant: str | None, claims: str | None) -> tuple[str, float]:
         """Return a token and when it expires. Raises NotSetUp, Refusal, or Unavailable when nobody answers."""
-        from azure.core.exceptions import (
-            AzureError,
-            ClientAuthenticationError,
-            ServiceRequestError,
-            ServiceResponseError,
-        )
+        from azure.core.exceptions import AzureError
         from azure.identity import CredentialUnavailableError
 
         options: TokenRequestOptions = {}
@@ -60,11 +56,11 @@ class Source:
             found = self.credential.get_token_info(scope, options=options)
         except CredentialUnavailableError as error:
             raise NotSetUp(reason(str(error.message))) from error
-        except ClientAuthenticationError as error:
-            raise Refusal(reason(str(error.message))) from error
-        except (ServiceRequestError, ServiceResponseError) as error:
-            raise Unavailable(f"the sign-in service cannot be reached: {reason(str(error.message))}") from error
         except (AzureError, ValueError) as error:
+            if _was_unreachable(error):
+                raise Unavailable(f"the sign-in service cannot be reached: {reason(str(error))}") from error
+            if self.is_probing:
+                raise NotSetUp(reason(str(error))) from error
             raise Refusal(reason(str(error))) from error
         return found.token, float(found.expires_on)
 
@@ -104,16 +100,27 @@ def source(name: str, cloud: Cloud, settings: Settings, tenant: str | None, *, a
     """Make a source; `alone` when no other may be tried. Raises NotSetUp naming what is missing."""
     packs.need("cloud")
     _quiet()
-    return Source(name, _MAKERS[name](cloud, settings, tenant, alone))
+    return Source(name, _MAKERS[name](cloud, settings, tenant, alone), is_probing=name == "managed" and not alone)
 
 
 def reason(words: str) -> str:
     """Return the first line of what a library says, secrets taken out."""
-    lines = [line.strip() for line in text.visible(redact.text(words)).splitlines()]
+    lines = [text.visible(line.strip()) for line in words.splitlines()]
     # A chain tells its members' reasons one a line, below a heading of its own.
     told = [line for line in lines if line and not line.startswith(("ChainedTokenCredential", "Attempted credentials"))]
-    first = told[0] if told else "no reason given"
-    return first.removeprefix("ManagedIdentityCredential: ").removesuffix(".")[:SHOWN]
+    first = told[0].removeprefix("ManagedIdentityCredential: ") if told else "no reason given"
+    return redact.text(first).removesuffix(".")[:SHOWN]
+
+
+def _was_unreachable(error: BaseException | None) -> bool:
+    """Tell whether an error goes back to a sign-in service that gave no answer: the library calls that a refusal."""
+    from azure.core.exceptions import ServiceRequestError, ServiceResponseError
+
+    while error is not None:
+        if isinstance(error, ServiceRequestError | ServiceResponseError):
+            return True
+        error = error.__cause__
+    return False
 
 
 def _needed(settings: Settings, *names: str) -> tuple[str, ...]:
@@ -176,7 +183,7 @@ def _common(cloud: Cloud, settings: Settings) -> dict[str, object]:
     options: dict[str, object] = {
         "authority": str(cloud.authority),
         "additionally_allowed_tenants": ["*"],
-        "retry_total": 2,
+        "retry_total": 1,  # at once; who waits and asks again is our own transport
     }
     if cloud.is_private:
         options["disable_instance_discovery"] = True  # the public directory does not know a private authority

@@ -627,3 +627,10 @@ def test_closing_is_for_every_thread(server: Loopback, clock: MovedClock) -> Non
     door.close()
     assert door.ask(get(server.url + "/x")).status == 200  # it opens anew
     door.close()
+
+
+@pytest.mark.rule("A-010")
+def test_a_python_that_knows_no_certificates_uses_those_that_came_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = ssl.get_default_verify_paths()._replace(cafile=None, capath=None)
+    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: nothing)
+    assert pool._trust(Settings({})).cert_store_stats()["x509_ca"] > 50

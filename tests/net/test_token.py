@@ -421,7 +421,7 @@ def service(sign_in: SignIn, clock: MovedClock) -> Iterator[Service]:
     guard = Guarded(sign_in.authority)
     tokens = sign_in.tokens(clock)
     with serving(guard.answer) as server, http.connect(Settings({}), clock) as pool:
-        signing = Signing(Retrying(pool, clock), tokens, SCOPE, (Origin.parse(server.url),), TENANT)
+        signing = Signing(pool, tokens, SCOPE, (Origin.parse(server.url),), TENANT)
         yield Service(guard, server, signing, server.url + "/x")
     tokens.close()
 
@@ -495,17 +495,39 @@ def test_claims_of_a_challenge(challenge: str | None, claims: str | None) -> Non
     assert token.wanted_claims(challenge) == claims
 
 
+@pytest.mark.rule("A-002", "A-020")
+def test_a_token_that_cannot_be_had_just_now_is_asked_for_again(sign_in: SignIn, clock: MovedClock) -> None:
+    class Lazy(Tokens):
+        tries = 0
+
+        def get(self, scope: str, *, tenant: str | None = None, claims: str | None = None) -> Token:
+            self.tries += 1
+            if self.tries < 3:
+                raise Unavailable("the sign-in service cannot be reached")
+            return super().get(scope, tenant=tenant, claims=claims)
+
+    tokens = Lazy(sign_in.cloud, sign_in.settings, clock)
+    with serving(Guarded(sign_in.authority).answer) as server, http.connect(Settings({}), clock) as pool:
+        signing = Signing(pool, tokens, SCOPE, (Origin.parse(server.url),))
+        request = Request("GET", server.url + "/x", "use it")
+        assert Retrying(signing, clock).ask(request).status == 200
+        tokens.tries = 0
+        with pytest.raises(Unavailable):
+            Retrying(signing, clock).send(request)
+    assert len(server.got) == 1
+    assert len(clock.slept) == 2
+    tokens.close()
+
+
 # Who somebody is
 
 
-@pytest.mark.rule("A-023")
 def test_a_token_tells_whose_it_is() -> None:
     found = token.person(Token(jwt(1, SCOPE, TENANT), 0, "cli"))
     assert found == token.Person(TENANT, PERSON, "ada@example.com")
     assert token.person(Token(jwt(1, SCOPE, TENANT, "somebody-else"), 0, "cli")) != found
 
 
-@pytest.mark.rule("A-023")
 @pytest.mark.parametrize("value", ["opaque", "a.b.c", "a.!!.c", "a." + base64.b64encode(b"[]").decode() + ".c"])
 def test_a_token_that_does_not_tell_is_an_error(value: str) -> None:
     with pytest.raises(RemoteError, match="does not tell who it belongs to"):

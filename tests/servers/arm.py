@@ -174,7 +174,7 @@ class Arm(Checked):
         """Keep a resource; it must be legal. Returns it with its id and name."""
         whole = {"id": path, "name": path.rpartition("/")[2], **document}
         if kind is not None:
-            assert ARM_KINDS.faults(kind, whole, sent=False) == []
+            _must_be_legal(ARM_KINDS.faults(kind, whole, sent=False))
         self.resources[path.lower()] = whole
         return whole
 
@@ -337,7 +337,7 @@ class Arm(Checked):
         faults = ARM_KINDS.faults(kind, document, sent=False) if kind in ARM_KINDS.kinds else []
         for row in document.get("value", []) if of_rows else []:
             faults += ARM_KINDS.faults(of_rows or "", row, sent=False)
-        assert faults == [], faults
+        _must_be_legal(faults)
         return Answer(200, document)
 
 
@@ -387,7 +387,7 @@ class DataPlane(Checked):
         end = start + self.page_rows
         rows = [{"origin": "ExperimentRun", "container": "dcid", "path": path} for path in paths[start:end]]
         for row in rows:
-            assert HISTORY_KINDS.faults("Artifact", row, sent=False) == []
+            _must_be_legal(HISTORY_KINDS.faults("Artifact", row, sent=False))
         answer: dict = {"value": rows}
         if end < len(paths):
             answer["continuationToken"] = str(end)
@@ -425,8 +425,14 @@ class DataPlane(Checked):
 
     def _legal(self, kind: str, document: dict) -> Answer:
         faults = HISTORY_KINDS.faults(kind, document, sent=False)
-        assert faults == [], faults
+        _must_be_legal(faults)
         return Answer(200, document)
+
+
+def _must_be_legal(faults: list[str]) -> None:
+    """Fail when what we answer ourselves breaks a definition: the test is wrong then."""
+    if faults:
+        raise AssertionError("\n".join(faults))
 
 
 def _absent(got: Got) -> Answer:

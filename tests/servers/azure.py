@@ -11,8 +11,6 @@ from aj.base.clock import Clock
 from aj.base.settings import Settings
 from aj.net import clouds, http
 from aj.net.clouds import Cloud
-from aj.net.http import Transport
-from aj.net.retry import Retrying
 from aj.net.token import Token
 from tests.servers.arm import Arm, Checked, DataPlane
 from tests.servers.authority import jwt
@@ -63,7 +61,6 @@ class SmallAzure:
     issuer: Issuer
     cloud: Cloud
     session: Session
-    transport: Transport
 
     def add_workspace(self, at: Workspace = WORKSPACE, *, location: str = "northeurope") -> Workspace:
         """Make a workspace, to be read by its coordinates and found in the graph."""
@@ -122,12 +119,11 @@ def running(settings: Settings, clock: Clock) -> Iterator[SmallAzure]:
         cloud = clouds.find("small", {"small": table(arm_server.url, plane_server.url)})
         arm.scope, plane.scope = cloud.arm_scope, cloud.ml_scope
         issuer = Issuer(tokens)
-        transport = Retrying(pool, clock, chance=lambda: 0.0)
-        session = Session(transport, cloud, issuer, TENANT)
-        azure = SmallAzure(arm, plane, arm_server, plane_server, issuer, cloud, session, transport)
+        session = Session(pool, cloud, issuer, clock, TENANT)
+        azure = SmallAzure(arm, plane, arm_server, plane_server, issuer, cloud, session)
         yield azure
-    assert azure.broken() == []
-    assert arm_server.left() + plane_server.left() == []
+    if faults := azure.broken() + [f"not used: {words}" for words in arm_server.left() + plane_server.left()]:
+        raise AssertionError("\n".join(faults))
 
 
 def table(arm: str, plane: str, authority: str = "https://127.0.0.1:1") -> dict[str, object]:

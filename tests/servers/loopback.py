@@ -189,7 +189,8 @@ def serving(answer: Callable[[Got], Answer], tls: ssl.SSLContext | None = None) 
         yield server
     finally:
         server.close()
-    assert server.errors == []
+    if server.errors:
+        raise AssertionError("\n".join(server.errors))
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -40,7 +40,6 @@ ENUMS = (
     ("*Secrets", "secretsType", "SecretsType"),
     ("Usage", "unit", "UsageUnit"),
     ("QueryRequestOptions", "resultFormat", "ResultFormat"),
-    ("Subscription", "state", "SubscriptionState"),
 )
 
 
@@ -52,10 +51,10 @@ class Definitions:
         self.enums: dict[str, list[str]] = {}
         for name in names:
             found = json.loads((SPECS / name).read_text())
-            for kind, definition in found.get("definitions", {}).items():
-                if "enum" in definition:
+            for kind, definition in {**found, **found.get("definitions", {})}.items():
+                if isinstance(definition, dict) and "enum" in definition:
                     self.enums[kind] = definition["enum"]
-                else:
+                elif isinstance(definition, dict) and "fields" in definition:
                     self.kinds[kind] = definition
             self.enums |= found.get("enums", {})
 
