@@ -8,7 +8,7 @@ that happened is found running or ended, an outcome that was written is not writ
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from aj.backend.protocol import Driver, Fate, Observation, SetupFailed, SetupInvalid
@@ -48,6 +48,11 @@ class Drive:
         self._clock = clock
         self._stop = stop
         self._log = log
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether all jobs are being let go."""
+        return self._stop.is_set()
 
     def carry(self, job_id: str) -> None:
         """Bring a job as far as it goes now: to its end, or back into the line."""
@@ -193,14 +198,3 @@ def back_in_line(lifecycle: Lifecycle, job_id: str) -> None:
 def is_active(job: Workload, drivers: Mapping[str, Driver]) -> bool:
     """Tell whether a job needs a thread that carries it."""
     return job.service in drivers and scheduler.holds(job)
-
-
-def overdue(jobs: Sequence[Workload], now: float, since: Callable[[str], float], patience_s: float) -> list[Workload]:
-    """Return the jobs whose end was asked for so long ago that nobody seems to listen."""
-    return [
-        job
-        for job in jobs
-        if job.terminating_since is not None
-        and scheduler.holds(job)
-        and since(job.terminating_since) + (GRACE_S if job.grace_s is None else job.grace_s) + patience_s < now
-    ]

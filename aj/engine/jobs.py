@@ -11,16 +11,16 @@ import shlex
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from aj.backend.protocol import Driver
-from aj.base import redact, units
+from aj.base import redact
 from aj.base.clock import Clock, from_rfc3339, rfc3339
 from aj.base.errors import AjError, NotFound, Refused, UserError
-from aj.engine import drive, scheduler
-from aj.engine.drive import GRACE_S, Drive, Log
+from aj.engine import scheduler
+from aj.engine.drive import GRACE_S, Drive, Log, is_active
 from aj.engine.janitor import Janitor, Keep
 from aj.engine.lifecycle import Lifecycle
+from aj.engine.starter import Starter, place_of
 from aj.model.code import CodeRef
 from aj.model.handle import Handle
 from aj.model.job import JobSpec
@@ -34,7 +34,6 @@ from aj.store.layout import Layout
 from aj.wire.messages import Done, ExecPlan, JobAnswer, JobList
 
 PLACE = "jobs"  # of the handles `local://jobs/ID`
-PATIENCE_S = 30.0  # beyond the grace, for processes that were asked to end
 LONGEST_SLEEP_S = 3600.0  # nothing is due for longer than that without a look
 LEAVE_S = 2.0  # for all threads together to notice that the daemon is leaving
 KEEP = Keep()
@@ -71,14 +70,12 @@ class Jobs:
         self._wake = threading.Event()
         self._wake_janitor = threading.Event()
         self._guard = threading.RLock()
-        self._planning = threading.RLock()
         self._projects: set[str] = set()
         self._warnings: list[str] = []
-        self._carried: set[str] = set()
-        self._fenced: set[tuple[str, int]] = set()
         self._threads: list[threading.Thread] = []
         self._lifecycle = Lifecycle(layout, clock, self._changed)
-        self._drive = Drive(self._lifecycle, layout, drivers, clock, self._stop, log)
+        carrier = Drive(self._lifecycle, layout, drivers, clock, self._stop, log)
+        self._starter = Starter(self._lifecycle, layout, drivers, carrier, clock, self._begin, log)
         self._janitor = Janitor(self._lifecycle, layout, drivers, clock, keep, self._was_cleaned)
 
     # coming in
@@ -99,7 +96,7 @@ class Jobs:
                 raise Refused(f"there is a job {spec.id} already", code="job-exists")
             return handle
         needs = driver.needs(spec)
-        scheduler.check_fits(needs, _place(driver))
+        scheduler.check_fits(needs, place_of(driver))
         at = from_rfc3339(accepted_at)
         self._take_project(project_key)
         job = Workload(
@@ -137,7 +134,7 @@ class Jobs:
 
     def adopt(self, project_key: str) -> None:
         """Take up the unfinished jobs of a project that this daemon owns now; again is fine."""
-        with self._planning:  # nothing new starts before all that runs is known
+        with self._starter.still():  # nothing new starts before all that runs is known
             if not self._take_project(project_key):
                 return
             for job in jobs.opened(self._layout, self._warn):
@@ -156,8 +153,8 @@ class Jobs:
                 self._terminate_waiting(job.id)
             elif job.state in (JobState.RETRYING, JobState.RECOVERING):
                 self._requeue(job)
-            elif drive.is_active(job, self._drivers):
-                self._carry(job.id)
+            elif is_active(job, self._drivers):
+                self._starter.carry(job.id)
         except AjError as error:
             self._warn(f"job {job.id} could not be taken up: {error}")
 
@@ -348,89 +345,13 @@ class Jobs:
         for thread in threads:
             thread.join(max(0.0, leave_at - self._clock.monotonic()))
 
-    # who starts
-
     def _schedule(self) -> None:
         while not self._stop.is_set():
             self._wake.clear()
-            next_at = self.start_what_fits()
+            next_at = self._starter.round()
             now = self._clock.now()
             sleep_s = LONGEST_SLEEP_S if next_at is None else max(0.0, min(next_at - now, LONGEST_SLEEP_S))
             self._clock.wait(self._wake, sleep_s)
-
-    def start_what_fits(self) -> float | None:
-        """Start every job whose turn it is and that fits; return when to look again, None when a change tells."""
-        with self._planning:
-            return self._start_what_fits()
-
-    def _start_what_fits(self) -> float | None:
-        now = self._clock.now()
-        living = self._lifecycle.living()
-        places = {name: _place(driver) for name, driver in self._drivers.items()}
-        plan = scheduler.plan(living, places, now)
-        for job_id, words in plan.waits.items():
-            self._lifecycle.say_waiting(job_id, words)
-        for job_id in plan.expired:
-            self._try(job_id, partial(self._expire, job_id))
-        for job_id, gpus in plan.starts.items():
-            self._try(job_id, partial(self._start, job_id, gpus))
-        fenced_at = self._fence(living, now)
-        return min((at for at in (plan.next_at, fenced_at) if at is not None), default=None)
-
-    def _try(self, job_id: str, act: Callable[[], None]) -> None:
-        try:
-            act()
-        except Refused:
-            pass  # it was terminated or deleted just now
-        except AjError as error:
-            self._log(f"job {job_id}: {error}")
-
-    def _expire(self, job_id: str) -> None:
-        job = self._lifecycle.get(job_id)
-        waited = units.duration((job.deadline_at or 0) - from_rfc3339(job.submitted_at))
-        why = f"; it waited for {job.waiting_for}" if job.waiting_for else ""
-        words = f"it could not start within {waited}{why}"
-        self._lifecycle.move(job_id, JobState.FAILED, Mover.SCHEDULER, words, reason="claim-deadline-expired")
-
-    def _start(self, job_id: str, gpus: tuple[int, ...]) -> None:
-        facts = {scheduler.GPUS: list(gpus)} if gpus else {}
-        self._lifecycle.move(job_id, JobState.PROVISIONING, Mover.SCHEDULER, facts=facts)
-        self._carry(job_id)
-
-    def _carry(self, job_id: str) -> None:
-        with self._guard:
-            if job_id in self._carried or self._stop.is_set():
-                return
-            self._carried.add(job_id)
-            self._begin(partial(self._carry_and_leave, job_id))
-
-    def _carry_and_leave(self, job_id: str) -> None:
-        try:
-            self._drive.carry(job_id)
-        finally:
-            with self._guard:
-                self._carried.discard(job_id)
-            self._wake.set()
-        job = self._lifecycle.held(job_id)
-        if job is not None and drive.is_active(job, self._drivers):
-            self._carry(job_id)  # it was started again before this thread had left
-
-    def _fence(self, living: Sequence[Workload], now: float) -> float | None:
-        """End by force what was asked to end long ago; return when the next one would be."""
-        late = drive.overdue(living, now, from_rfc3339, PATIENCE_S)
-        for job in late:
-            if (job.id, job.attempt) not in self._fenced:
-                self._fenced.add((job.id, job.attempt))
-                self._begin(partial(self._force, job))
-        waiting = [job for job in living if job.terminating_since and scheduler.holds(job) and job not in late]
-        moments = (from_rfc3339(job.terminating_since or "") + (job.grace_s or 0) + PATIENCE_S + 0.1 for job in waiting)
-        return min(moments, default=None)
-
-    def _force(self, job: Workload) -> None:
-        try:
-            self._drivers[job.service].teardown(job, self._layout.job(job.id))
-        except (AjError, OSError) as error:
-            self._log(f"job {job.id}: {error}")
 
     # afterwards
 
@@ -448,9 +369,15 @@ class Jobs:
             if not self._lifecycle.get(job.id).is_over:
                 return
             if job.resubmit_when_clean:
-                self._try(job.id, partial(self._again, job.id, job.resubmit_timeout_s))
+                self._again_if_allowed(job)
             else:
                 self._lifecycle.forget(job.id)
+
+    def _again_if_allowed(self, job: Workload) -> None:
+        try:
+            self._again(job.id, job.resubmit_timeout_s)
+        except AjError as error:
+            self._log(f"job {job.id} does not run again: {error}")
 
     def _changed(self, job: Workload) -> None:
         self._wake.set()
@@ -497,7 +424,3 @@ class Jobs:
         with self._guard:
             if words not in self._warnings:
                 self._warnings.append(words)
-
-
-def _place(driver: Driver) -> scheduler.Place:
-    return scheduler.Place(driver.capacity(), driver.slots())

@@ -13,7 +13,7 @@ import pytest
 from aj.base.errors import Refused, UserError
 from aj.model.job import Task
 from aj.model.state import JobState
-from aj.store import joblogs
+from aj.store import joblogs, jobs
 from tests.conftest import Home
 from tests.jobs import shape
 from tests.yard import Yard
@@ -255,8 +255,8 @@ def test_a_supervisor_holds_nothing_of_the_daemon(yard: Yard) -> None:
     (yard.home.layout.state / "held").write_text("a lock of the daemon's")
     with (yard.home.layout.state / "held").open() as held:
         os.set_inheritable(held.fileno(), True)
-        job_id = yard.shell("echo $PPID > ppid; exec sleep 60")
-        yard.wait_for(yard.work(job_id) / "ppid")
+        job_id = yard.shell("exec sleep 60")
+        yard.wait_for(jobs.attempt_folder(yard.folder(job_id), 1) / "started")
         who = yard.supervisor(job_id)
         opened = {os.readlink(f"/proc/{who.pid}/fd/{name}") for name in os.listdir(f"/proc/{who.pid}/fd")}
     own = {name for name in opened if name.startswith(str(yard.folder(job_id))) or name == "/dev/null"}

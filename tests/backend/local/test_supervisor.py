@@ -135,9 +135,9 @@ def test_without_groups_strays_are_found_by_their_environment(yard: Yard, monkey
 
 
 def test_a_supervisor_that_hangs_is_ended_with_all_it_had(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    from aj.engine import jobs as engine
+    from aj.engine import starter
 
-    monkeypatch.setattr(engine, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(starter, "PATIENCE_S", 0.2)
     job_id = yard.shell("echo $$ > pid; exec sleep 300")
     pid = int(yard.wait_for(yard.work(job_id) / "pid"))
     proc.send(yard.supervisor(job_id), signal.SIGSTOP)

@@ -1,0 +1,140 @@
+"""Turning the plan of who starts into moves, and into a thread for every job that has started.
+
+A job that was asked to end and does not is ended by force here, when its grace is long over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+from aj.backend.protocol import Driver
+from aj.base import units
+from aj.base.clock import Clock, from_rfc3339
+from aj.base.errors import AjError, Refused
+from aj.engine import scheduler
+from aj.engine.drive import GRACE_S, Drive, Log, is_active
+from aj.engine.lifecycle import Lifecycle
+from aj.model.json import Json
+from aj.model.state import JobState, Mover
+from aj.model.workload import Workload
+from aj.store.layout import Layout
+
+PATIENCE_S = 30.0  # beyond the grace, for processes that were asked to end
+
+
+class Starter:
+    """Starts jobs of all projects. `begin` runs a function in a thread of its own."""
+
+    def __init__(
+        self,
+        lifecycle: Lifecycle,
+        layout: Layout,
+        drivers: Mapping[str, Driver],
+        carrier: Drive,
+        clock: Clock,
+        begin: Callable[[Callable[[], None]], None],
+        log: Log,
+    ) -> None:
+        self._lifecycle = lifecycle
+        self._layout = layout
+        self._drivers = drivers
+        self._carrier = carrier
+        self._clock = clock
+        self._begin = begin
+        self._log = log
+        self._planning = threading.RLock()
+        self._guard = threading.Lock()
+        self._carried: set[str] = set()
+        self._fenced: set[tuple[str, int]] = set()
+
+    @contextlib.contextmanager
+    def still(self) -> Iterator[None]:
+        """Let nothing start during the block."""
+        with self._planning:
+            yield
+
+    def round(self) -> float | None:
+        """Start every job whose turn it is and that fits; return when to look again, None when a change tells."""
+        with self._planning:
+            now = self._clock.now()
+            living = self._lifecycle.living()
+            places = {name: place_of(driver) for name, driver in self._drivers.items()}
+            plan = scheduler.plan(living, places, now)
+            self._act(plan)
+            fenced_at = self._fence(living, now)
+        return min((at for at in (plan.next_at, fenced_at) if at is not None), default=None)
+
+    def _act(self, plan: scheduler.Plan) -> None:
+        for job_id, words in plan.waits.items():
+            self._lifecycle.say_waiting(job_id, words)
+        for job_id in plan.expired:
+            self._try(job_id, partial(self._expire, job_id))
+        for job_id, gpus in plan.starts.items():
+            self._try(job_id, partial(self._start, job_id, gpus))
+
+    def _try(self, job_id: str, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Refused:
+            pass  # it was terminated or deleted just now
+        except AjError as error:
+            self._log(f"job {job_id}: {error}")
+
+    def _expire(self, job_id: str) -> None:
+        job = self._lifecycle.get(job_id)
+        waited = units.duration((job.deadline_at or 0) - from_rfc3339(job.submitted_at))
+        why = f"; it waited for {job.waiting_for}" if job.waiting_for else ""
+        words = f"it could not start within {waited}{why}"
+        self._lifecycle.move(job_id, JobState.FAILED, Mover.SCHEDULER, words, reason="claim-deadline-expired")
+
+    def _start(self, job_id: str, gpus: tuple[int, ...]) -> None:
+        facts: dict[str, Json] = {scheduler.GPUS: list(gpus)} if gpus else {}
+        self._lifecycle.move(job_id, JobState.PROVISIONING, Mover.SCHEDULER, facts=facts)
+        self.carry(job_id)
+
+    def carry(self, job_id: str) -> None:
+        """Give a job that has started a thread, unless it has one."""
+        with self._guard:
+            if job_id in self._carried:
+                return
+            self._carried.add(job_id)
+        self._begin(partial(self._carry_and_leave, job_id))
+
+    def _carry_and_leave(self, job_id: str) -> None:
+        try:
+            self._carrier.carry(job_id)
+        finally:
+            with self._guard:
+                self._carried.discard(job_id)
+        job = self._lifecycle.held(job_id)
+        if job is not None and is_active(job, self._drivers) and not self._carrier.is_leaving:
+            self.carry(job_id)  # it was started again before this thread had left
+
+    def _fence(self, living: Sequence[Workload], now: float) -> float | None:
+        """End by force what was asked to end long ago; return when the next one would be."""
+        moments = []
+        for job in living:
+            if job.terminating_since is None or not scheduler.holds(job) or (job.id, job.attempt) in self._fenced:
+                continue
+            grace_s = GRACE_S if job.grace_s is None else job.grace_s
+            patient_until = from_rfc3339(job.terminating_since) + grace_s + PATIENCE_S
+            if patient_until > now:
+                moments.append(patient_until)
+                continue
+            self._fenced.add((job.id, job.attempt))
+            self._begin(partial(self._force, job))
+        return min(moments, default=None)
+
+    def _force(self, job: Workload) -> None:
+        try:
+            self._drivers[job.service].teardown(job, self._layout.job(job.id))
+        except (AjError, OSError) as error:
+            self._log(f"job {job.id}: {error}")
+
+
+def place_of(driver: Driver) -> scheduler.Place:
+    """Return what a driver's place has."""
+    return scheduler.Place(driver.capacity(), driver.slots())
