@@ -17,7 +17,7 @@ from aj.engine.engine import Engine
 from aj.engine.hub import Hub
 from aj.engine.janitor import Keep
 from aj.engine.jobs import Jobs
-from aj.engine.submit import Packed
+from aj.engine.means import Packed
 from aj.model.code import CodeWarning
 from aj.model.job import JobSpec
 from aj.pack import archive, walk
@@ -39,7 +39,8 @@ def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
         log_bytes=max(Keep().log_bytes, _get(chosen, Config.number, "logs.keep")),
     )
     slots = _get(chosen, Config.number, "local.slots")
-    drivers: Mapping[str, Driver] = {"local": LocalDriver(layout, settings, clock, slots=slots)}
+    gpus: int | None = _get(chosen, Config.number, "local.gpus")  # None when nobody set it: then they are counted
+    drivers: Mapping[str, Driver] = {"local": LocalDriver(layout, settings, clock, slots=slots, gpus=gpus)}
 
     def jobs(hub: Hub) -> Jobs:
         return Jobs(layout, drivers, clock, hub.publish, keep=keep, log=LOG.warning)

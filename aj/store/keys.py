@@ -155,6 +155,7 @@ KEYS: Mapping[str, Key] = MappingProxyType(
         "retention.work": Key("how long the files that a local job wrote are kept", DURATION, "30d"),
         "retention.jobs": Key("how long the records of local jobs are kept", DURATION, "90d"),
         "local.slots": Key("local jobs that run at once (default: the CPUs)", whole(1, 10_000), os.cpu_count() or 1),
+        "local.gpus": Key("GPUs that local jobs share (default: those that nvidia-smi names)", whole(0, 4096)),
         "local.pass_env": Key("further variables that a local job inherits from the shell", VARIABLES, []),
     }
 )

@@ -90,6 +90,7 @@ def test_what_the_user_should_know_of_the_code_comes_with_its_place(home: Home) 
     [
         ('[retention]\nqueue = "many"\n', "aj.toml:2: `retention.queue` is"),
         ("[local]\nslots = 0\n", "aj.toml:2: `local.slots` is 0"),
+        ("[local]\ngpus = -1\n", "aj.toml:2: `local.gpus` is -1"),
         ("a = \n", "aj.toml:1"),
     ],
 )

@@ -63,6 +63,7 @@ def test_every_key_has_its_default_and_a_meaning(home: Home, project: Project) -
         "retention.work": "30d",
         "retention.jobs": "90d",
         "local.slots": os.cpu_count(),
+        "local.gpus": None,
         "local.pass_env": [],
     }
     assert {setting.source for setting in found.all()} == {"default"}
