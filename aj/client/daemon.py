@@ -20,7 +20,7 @@ from aj.client.presence import Sight
 from aj.store.runtime import Place
 from aj.wire import paths, version
 from aj.wire.daemon import Presence, Started, Status, Stopped
-from aj.wire.messages import Done, Hello
+from aj.wire.messages import Done, Health, Hello
 
 GRACE_S = 5.0  # from TERM to KILL
 LEAVING_S = 10.0  # how long one that is on its way out may take
@@ -47,6 +47,10 @@ class Daemon:
             sight.why,
             version.drift(self._line.settings, hello) if hello else (),
         )
+
+    def health(self) -> Health:
+        """Ask how long things have been waiting there. Raises DaemonError."""
+        return self._line.read(Health, paths.HEALTH)
 
     def start(self) -> Started:
         """Start the daemon unless it runs. Raises DaemonError."""

@@ -29,6 +29,8 @@ from aj.daemon.replay import Replays
 from aj.daemon.router import Router
 from aj.daemon.routes.admin import Admin, Self
 from aj.daemon.routes.events import Events
+from aj.daemon.routes.journal import History
+from aj.daemon.routes.logs import Logs
 from aj.daemon.server import Server
 from aj.store import config, lock
 from aj.store.layout import Layout
@@ -146,7 +148,11 @@ class Daemon:
     def _router(self) -> Router:
         life = self._lifecycle
         admin = Admin(self._me, self._gate, self._clock, lambda force: life.retire(force=force), life.drained)
-        handlers = {**router.HANDLERS, **admin.handlers(), **Events(self._me.instance).handlers()}
+        layout = self._place.layout
+        rooms = (admin, Events(self._me.instance), History(layout), Logs(layout))
+        handlers = dict(router.HANDLERS)
+        for room in rooms:
+            handlers |= room.handlers()
         return Router(self._engine, self._gate, self._log, Replays(), handlers)
 
     def _owns_the_socket(self) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from aj.model.job import JobSpec
 from aj.model.json import Json
+from aj.model.log import Chunk
+from aj.model.record import Record
 from aj.model.ticket import Mode, Ticket
 from aj.model.workload import Event, Workload
 
@@ -179,3 +181,19 @@ class Notice:
     project: str | None
     payload: Mapping[str, Json] = field(default_factory=dict)
     dropped: int = 0
+
+
+@dataclass(frozen=True)
+class Journal:
+    """Submissions as they stand, newest first."""
+
+    records: tuple[Record, ...]
+    truncated: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LogPage:
+    """What a job wrote until now, in the order of time."""
+
+    chunks: tuple[Chunk, ...]

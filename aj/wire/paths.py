@@ -78,6 +78,7 @@ JOBS = Route("GET", "/v1/jobs", "jobs", ("all", "state", "limit"))
 JOBS_SUBMIT = Route("POST", "/v1/jobs", "jobs", holds=True, begins=True)
 JOB = Route("GET", "/v1/jobs/{id}", "jobs")
 JOB_EVENTS = Route("GET", "/v1/jobs/{id}/events", "jobs")
+JOB_LOGS = Route("GET", "/v1/jobs/{id}/logs", "jobs", ("attempt", "rank", "tail", "since"))
 JOB_WAIT = Route("GET", "/v1/jobs/{id}/wait", "jobs", ("after", "timeout_s"), holds=True)
 JOB_CANCEL = Route("POST", "/v1/jobs/{id}/cancel", "jobs", holds=True, keyed=True)
 JOB_TERMINATE = Route("POST", "/v1/jobs/{id}/terminate", "jobs", holds=True, keyed=True)
@@ -85,6 +86,7 @@ JOB_RESUBMIT = Route("POST", "/v1/jobs/{id}/resubmit", "jobs", holds=True, keyed
 JOB_EXEC = Route("POST", "/v1/jobs/{id}/exec", "jobs", holds=True, keyed=True)
 JOB_DELETE = Route("DELETE", "/v1/jobs/{id}", "jobs", holds=True, keyed=True)
 
+JOURNAL = Route("GET", "/v1/journal", "journal", ("all", "limit"))
 EVENTS = Route("GET", "/v1/events", "events", ("project",))
 
 ALL: tuple[Route, ...] = tuple(value for value in dict(globals()).values() if isinstance(value, Route))

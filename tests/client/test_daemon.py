@@ -57,6 +57,7 @@ def test_status_tells_all_of_a_running_one(small: RunningDaemon) -> None:
     assert status.drift == ("KUBECONFIG",)
     assert status.log == small.home.layout.daemon_log
     assert status.hello.uptime_s >= 0
+    assert client.daemon.health().oldest_queued_s is None
 
 
 @pytest.mark.rule("C-222")

@@ -20,6 +20,8 @@ from aj.daemon.replay import Replays
 from aj.daemon.router import Router
 from aj.daemon.routes.admin import Admin, Self
 from aj.daemon.routes.events import Events
+from aj.daemon.routes.journal import History
+from aj.daemon.routes.logs import Logs
 from aj.daemon.server import Server
 from aj.store.runtime import Place
 from aj.wire import version
@@ -58,7 +60,9 @@ class Inside:
             str(home.layout.daemon_log),
         )
         admin = Admin(me, gate, SYSTEM, lambda force: lifecycle.retire(force=force), lifecycle.drained)
-        handlers = {**router.HANDLERS, **admin.handlers(), **Events(me.instance).handlers()}
+        handlers = dict(router.HANDLERS)
+        for room in (admin, Events(me.instance), History(home.layout), Logs(home.layout)):
+            handlers |= room.handlers()
         listener, beside = servers.bind(place.socket)
         server = Server(listener, Router(engine, gate, log, Replays(), handlers), SYSTEM, log)
         server.keepalive_s = keepalive_s

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
-from aj.daemon import router
-from aj.daemon.routes.admin import Admin
-from aj.daemon.routes.events import Events
+from aj.model.log import Chunk
+from aj.model.record import Record, RecordState
 from aj.model.state import JobState
-from aj.wire import paths
+from aj.store import joblogs, jobs
+from aj.wire import codec, paths
 from tests.client.test_line import submission
 from tests.daemon.inside import Inside
-from tests.daemon.small import workload
+from tests.daemon.small import spec, workload
 
 KEY = {"Aj_Key": "k-1"}
 
@@ -27,9 +28,8 @@ def error(document: dict[str, object]) -> dict[str, object]:
     return found
 
 
-def test_every_route_has_one_function() -> None:
-    handled = {*router.HANDLERS, *Admin.handlers(Admin), *Events("").handlers()}  # type: ignore[arg-type]
-    assert handled == set(paths.ALL)
+def test_every_route_has_its_function(inside: Inside) -> None:
+    assert set(inside.server.router.handlers) == set(paths.ALL)
 
 
 @pytest.mark.rule("C-204", "C-212")
@@ -245,3 +245,38 @@ def test_T35_reads_answer_while_submissions_are_stuck(inside: Inside, tmp_path: 
             while line.recv(1 << 16):
                 pass
     assert len(inside.ask("GET", "/v1/queue")[1]["tickets"]) == 6  # type: ignore[arg-type]
+
+
+@pytest.mark.rule("C-216")
+def test_the_journal_is_read_newest_first_with_what_is_damaged(inside: Inside) -> None:
+    path = inside.home.layout.journal("_none")
+    path.parent.mkdir(parents=True)
+    lines = [
+        json.dumps(codec.dump(Record(f"2026-01-0{n}", f"{n}" * 8, f"q-{n}", "direct", state, None, "t", "local", "n")))
+        for n, state in ((1, RecordState.SUBMITTED), (2, RecordState.FAILED), (3, RecordState.SUBMITTED))
+    ]
+    path.write_text("\n".join([lines[0], "{garbage", *lines[1:], ""]))
+    found = inside.ask("GET", "/v1/journal?limit=2")[1]
+    assert [record["id"][0] for record in found["records"]] == ["3", "2"]  # type: ignore[union-attr,index,attr-defined]
+    assert found["truncated"] is True and found["warnings"] == [f"{path}:2: not a record"]
+    assert len(inside.ask("GET", "/v1/journal?all=1&limit=0")[1]["records"]) == 3  # type: ignore[arg-type]
+
+
+@pytest.mark.rule("C-215")
+def test_what_a_job_wrote_is_given_byte_for_byte(inside: Inside) -> None:
+    layout = inside.home.layout
+    jobs.create(layout, replace(workload("01234567", JobState.RUNNING), spec=spec("01234567")))
+    for attempt, data in ((1, b"old\n"), (2, b"one\ntwo \xff\n")):
+        file = joblogs.log_file(layout.job("01234567"), attempt, 0, "out")
+        file.parent.mkdir(parents=True)
+        file.write_bytes(data)
+
+    def written(query: str) -> bytes:
+        chunks = inside.ask("GET", f"/v1/jobs/01234567/logs{query}")[1]["chunks"]
+        return b"".join(codec.load(Chunk, chunk).data for chunk in chunks)  # type: ignore[union-attr,attr-defined]
+
+    assert written("") == b"one\ntwo \xff\n"
+    assert written("?tail=1") == b"two \xff\n"
+    assert written("?attempt=1") == b"old\n"
+    assert written("?rank=3") == b""
+    assert inside.ask("GET", "/v1/jobs/89abcdef/logs")[0] == 404
