@@ -56,7 +56,7 @@ class Source:
             found = self.credential.get_token_info(scope, options=options)
         except CredentialUnavailableError as error:
             raise NotSetUp(reason(str(error.message))) from error
-        except (AzureError, ValueError) as error:
+        except (AzureError, ValueError, OSError) as error:  # OSError: a token file that is gone
             if _was_unreachable(error):
                 raise Unavailable(f"the sign-in service cannot be reached: {reason(str(error))}") from error
             if self.is_probing:
@@ -97,10 +97,14 @@ def hint(name: str, tenant: str | None) -> str:
 
 
 def source(name: str, cloud: Cloud, settings: Settings, tenant: str | None, *, alone: bool) -> Source:
-    """Make a source; `alone` when no other may be tried. Raises NotSetUp naming what is missing."""
+    """Make a source; `alone` when no other may be tried. Raises NotSetUp with what is missing, or Refusal."""
     packs.need("cloud")
     _quiet()
-    return Source(name, _MAKERS[name](cloud, settings, tenant, alone), is_probing=name == "managed" and not alone)
+    try:
+        credential = _MAKERS[name](cloud, settings, tenant, alone)
+    except ValueError as error:  # an id with characters that no id has
+        raise Refusal(reason(str(error))) from error
+    return Source(name, credential, is_probing=name == "managed" and not alone)
 
 
 def reason(words: str) -> str:

@@ -101,7 +101,7 @@ def test_a_second_401_is_a_sign_in_error(azure: SmallAzure) -> None:
     assert len(azure.arm_server.got) == 2
 
 
-@pytest.mark.rule("A-002", "A-005")
+@pytest.mark.rule("A-002", "A-005", "A-210")
 def test_a_question_survives_what_passes(azure: SmallAzure, clock: MovedClock) -> None:
     azure.arm_server.on(
         "/computes",

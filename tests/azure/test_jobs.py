@@ -131,7 +131,7 @@ def test_a_put_whose_answer_was_lost_is_unknown_and_can_be_looked_up(azure: Smal
 # Cancelling
 
 
-@pytest.mark.rule("A-164")
+@pytest.mark.rule("A-164", "T72")
 @pytest.mark.parametrize("status", ["Completed", "Failed", "Canceled"])
 def test_a_job_that_has_ended_is_left_alone(azure: SmallAzure, status: str) -> None:
     add(azure, "a", status)

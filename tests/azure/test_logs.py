@@ -81,7 +81,7 @@ def test_an_artifact_is_read_by_its_signed_address_without_a_token(azure: SmallA
 # Which first
 
 
-@pytest.mark.rule("A-167")
+@pytest.mark.rule("A-167", "T56")
 def test_what_a_user_wants_stands_first() -> None:
     wanted = [
         "user_logs/std_log_process_0.txt",
@@ -132,7 +132,7 @@ def test_pages_are_the_file(azure: SmallAzure, ignores_ranges: bool, size: int) 
     assert read_all(azure, azure.plane.signed(PATH), size=size) == content
 
 
-@pytest.mark.rule("A-168", "A-169")
+@pytest.mark.rule("A-168", "A-169", "T58")
 def test_a_file_that_grows_is_read_on(azure: SmallAzure) -> None:
     url = azure.plane.signed(PATH)
     azure.plane.files[PATH] = b"one\n"

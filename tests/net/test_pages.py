@@ -86,7 +86,7 @@ def test_a_list_without_end_is_an_error() -> None:
     assert len(transport.asked) == 1000
 
 
-@pytest.mark.rule("A-006")
+@pytest.mark.rule("A-006", "A-208")
 @pytest.mark.parametrize(
     "link",
     [

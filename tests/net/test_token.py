@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import trustme
 
 from aj.base import redact
 from aj.base.errors import AuthError, ConfigError, OutcomeUnknown, RemoteError, Unavailable
@@ -129,6 +130,49 @@ def test_the_order_of_tenants() -> None:
 
 
 @pytest.mark.rule("A-018")
+def test_a_certificate_signs_in_too(sign_in: SignIn, clock: MovedClock, tmp_path: Path) -> None:
+    import jwt as jwts
+    from cryptography import x509
+
+    made = trustme.CA(key_type=trustme.KeyType.RSA).issue_cert("aj.example", key_type=trustme.KeyType.RSA)
+    file = tmp_path / "principal.pem"
+    made.private_key_and_cert_chain_pem.write_to_path(str(file))
+    key = x509.load_pem_x509_certificate(made.cert_chain_pems[0].bytes()).public_key()
+
+    def knows(assertion: str) -> bool:
+        claims = jwts.decode(
+            assertion, key, ["RS256", "PS256"], audience=f"{sign_in.server.url}/{TENANT}/oauth2/v2.0/token"
+        )  # type: ignore[arg-type]
+        return claims["iss"] == CLIENT
+
+    sign_in.authority.knows = knows
+    tokens = sign_in.tokens(clock, AZURE_CLIENT_SECRET=None, AZURE_CLIENT_CERTIFICATE_PATH=str(file))
+    assert tokens.get(SCOPE).source == "environment"
+    tokens.close()
+
+
+@pytest.mark.rule("A-018")
+def test_a_pod_signs_in_by_its_federated_token(sign_in: SignIn, clock: MovedClock, tmp_path: Path) -> None:
+    file = tmp_path / "federated"
+    env = {"AZURE_CLIENT_SECRET": None, "AZURE_FEDERATED_TOKEN_FILE": str(file)}
+    tokens = sign_in.tokens(clock, **env)
+    with pytest.raises(AuthError, match=r"environment: neither .*; workload: .*No such file"):
+        tokens.get(SCOPE)
+    file.write_text("planted-assertion")
+    sign_in.authority.knows = lambda assertion: assertion == "planted-assertion"
+    assert tokens.get(SCOPE).source == "workload"
+    tokens.close()
+
+
+@pytest.mark.rule("A-018", "A-022")
+@pytest.mark.parametrize("changes", [{"AZURE_TENANT_ID": "no/tenant"}, {"AZURE_TENANT_ID": "../x"}])
+def test_an_id_that_is_none_is_told(sign_in: SignIn, clock: MovedClock, changes: dict[str, str]) -> None:
+    with pytest.raises(AuthError, match="environment: Invalid tenant ID"):
+        sign_in.tokens(clock, **changes).get(SCOPE)
+    assert sign_in.server.got == []
+
+
+@pytest.mark.rule("A-018")
 def test_a_certificate_is_taken_when_there_is_no_secret(sign_in: SignIn, clock: MovedClock, tmp_path: Path) -> None:
     tokens = sign_in.tokens(
         clock,
@@ -140,7 +184,7 @@ def test_a_certificate_is_taken_when_there_is_no_secret(sign_in: SignIn, clock: 
         tokens.get(SCOPE)
 
 
-@pytest.mark.rule("A-018", "A-022")
+@pytest.mark.rule("A-018", "A-022", "A-203")
 def test_sources_are_tried_in_order_and_each_reason_is_told(
     sign_in: SignIn, clock: MovedClock, az: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

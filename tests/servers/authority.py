@@ -9,7 +9,7 @@ import base64
 import contextlib
 import json
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -41,6 +41,7 @@ class Authority:
     broken: list[str] = field(default_factory=list)
     refuses: bool = False
     person: str = PERSON
+    knows: Callable[[str], bool] = lambda assertion: False
 
     def answer(self, got: Got) -> Answer:
         """Answer one request."""
@@ -65,7 +66,8 @@ class Authority:
         self.asked.append({**form, "tenant": tenant})
         if form.get("grant_type") != "client_credentials" or not form.get("scope", "").endswith("/.default"):
             self.broken.append(f"a form that is none: {sorted(form)}")
-        if self.refuses or (form.get("client_id"), form.get("client_secret")) != (CLIENT, SECRET):
+        is_known = form.get("client_secret") == SECRET or self.knows(form.get("client_assertion", ""))
+        if self.refuses or form.get("client_id") != CLIENT or not is_known:
             words = f"AADSTS7000215: Invalid client secret provided: {form.get('client_secret')}\r\nTrace ID: 1"
             return Answer(401, {"error": "invalid_client", "error_description": words})
         token = jwt(len(self.asked), form["scope"], tenant, self.person)

@@ -101,6 +101,7 @@ def got(method: str, path: str, body: object = None, headers: dict[str, str] | N
     return Got(method, path, tuple((n, v) for n, v in asked.items() if v), {**usual, **(headers or {})}, raw)
 
 
+@pytest.mark.rule("A-210")
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
