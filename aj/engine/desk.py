@@ -16,9 +16,9 @@ from aj.base.clock import Clock, rfc3339
 from aj.base.errors import AjError, Refused
 from aj.model.json import Json
 from aj.model.ticket import Fault, Mode, Outcome, Submitted, Ticket, TicketState
-from aj.store import lock, tickets
+from aj.store import lock, queue, tickets
 from aj.store.layout import Layout
-from aj.store.tickets import Tickets
+from aj.store.queue import Tickets
 
 NOTES = 20  # warnings kept for the next command of this project
 
@@ -50,7 +50,7 @@ class Desk:
         clock: Clock,
         publish: Callable[[str, str, Mapping[str, Json]], None],
         *,
-        keep_final: int = tickets.KEEP_FINAL,
+        keep_final: int = queue.KEEP_FINAL,
     ) -> None:
         self.key = key
         self.path = path
@@ -185,8 +185,8 @@ class Desk:
             self._told(ticket)
             return bare(ticket)
 
-    def _changes(self, ending: Ending) -> tickets.Changes:
-        return tickets.Changes(
+    def _changes(self, ending: Ending) -> queue.Changes:
+        return queue.Changes(
             state=ending.state,
             outcome=ending.outcome,
             result=ending.result,

@@ -19,12 +19,13 @@ from aj.base.settings import Settings
 from aj.engine import reconcile, retry, submit
 from aj.engine.desk import Desk, bare
 from aj.engine.hub import Hub
-from aj.engine.submit import Accepted, Entrance, Jobs, Means, Packed, Places
+from aj.engine.means import Entrance, Jobs, Means, Packed, Places
+from aj.engine.submit import Accepted
 from aj.engine.worker import Worker, start_direct
 from aj.model.job import JobSpec
 from aj.model.record import Record, RecordState
 from aj.model.ticket import Mode, Outcome, Submitted, Ticket, TicketState
-from aj.store import journal, tickets
+from aj.store import journal, queue, tickets
 from aj.store.archives import Archives
 from aj.store.layout import Layout
 from aj.wire.messages import Busy, Done, ProjectQueue, Submission, TicketAnswer, TicketList
@@ -56,7 +57,7 @@ class Engine(Generic[J]):
         *,
         places: Places,
         pack: Callable[[JobSpec], Packed],
-        keep_final: int = tickets.KEEP_FINAL,
+        keep_final: int = queue.KEEP_FINAL,
     ) -> None:
         self.hub = Hub()
         self.jobs: J = jobs(self.hub)

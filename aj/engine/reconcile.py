@@ -11,7 +11,8 @@ import threading
 
 from aj.base.errors import AjError, OutcomeUnknown
 from aj.engine.desk import Desk, Ending
-from aj.engine.submit import Means, record_of
+from aj.engine.means import Means
+from aj.engine.records import record_of
 from aj.model.handle import Handle
 from aj.model.job import JobSpec
 from aj.model.record import RecordState

@@ -8,7 +8,8 @@ from dataclasses import replace
 from aj.base.clock import rfc3339
 from aj.base.errors import OutcomeUnknown, Refused
 from aj.engine.desk import Desk
-from aj.engine.submit import Accepted, Means
+from aj.engine.means import Means
+from aj.engine.submit import Accepted
 from aj.model.code import CodeRef
 from aj.model.job import JobSpec
 from aj.model.ticket import Mode, Outcome, Ticket, TicketState

@@ -12,8 +12,10 @@ import traceback
 
 from aj.base import crash
 from aj.base.errors import AjError
+from aj.engine.attempt import Attempt
 from aj.engine.desk import Desk, Ending
-from aj.engine.submit import Attempt, Means, fault_of
+from aj.engine.means import Means
+from aj.engine.records import fault_of
 from aj.model.ticket import Outcome, Ticket, TicketState
 
 PAUSE_S = 10.0  # before a disk that refused is asked again
@@ -83,7 +85,7 @@ def carry_out(ticket: Ticket, desk: Desk, means: Means) -> None:
     attempt = Attempt(ticket, desk, means)
     try:
         ending = attempt.carry_out()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  the net: one bad submission must not stop the line
         trace = "\n" + traceback.format_exc() if means.debug else ""
         LOG.error("%s: %s: %s%s", ticket.ticket, type(error).__name__, error, trace)
         ending = attempt.unexpected(error)

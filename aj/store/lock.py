@@ -76,7 +76,7 @@ def _open(path: Path, timeout_s: float) -> BaseFileLock | None:
         lock.acquire(timeout=timeout_s, poll_interval=POLL_S)
     except filelock.Timeout:
         return None
-    except NotImplementedError as error:
+    except RuntimeError as error:  # a file system that knows no locks
         raise AjError(
             f"cannot lock {path}: this file system has no locks",
             code="cannot-lock",

@@ -19,6 +19,7 @@ from aj.base import clock
 from aj.engine import compose
 from aj.model.ticket import Mode, TicketState
 from aj.store import journal, tickets
+from aj.store.queue import Tickets
 from tests.engine import host
 from tests.engine.stand import BARE, FAR, Held, Stand
 from tests.store import nouns
@@ -119,7 +120,7 @@ def restore(bench: Bench) -> None:
     began = time.perf_counter()
     found = tickets.scan(bench.home.layout, KEY).tickets
     looked = time.perf_counter() - began
-    box = tickets.Tickets(bench.home.layout, KEY)
+    box = Tickets(bench.home.layout, KEY)
     began = time.perf_counter()
     box.restore(now="")
     taken_up = time.perf_counter() - began

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from aj.base.errors import OutcomeUnknown, Refused
 from aj.engine import reconcile, retry, submit, worker
 from aj.engine.desk import Desk
-from aj.engine.submit import Entrance, Means
+from aj.engine.means import Entrance, Means
 from aj.model.ticket import Mode, Outcome, Ticket, TicketState
 from aj.store import journal, tickets
 from aj.store.archives import Archives

@@ -20,7 +20,7 @@ from aj.base.errors import Refused, UserError
 from aj.base.paths import Folders
 from aj.base.settings import Settings
 from aj.engine.engine import Engine
-from aj.engine.submit import Packed
+from aj.engine.means import Packed
 from aj.model.code import CodePlan, CodeRef
 from aj.model.handle import Handle
 from aj.model.job import JobSpec

@@ -12,6 +12,7 @@ from aj.base.paths import Project
 from aj.model.record import RecordState
 from aj.model.ticket import Fault, Mode, Outcome, Submitted, TicketState
 from aj.store import atomic, journal, lock, tickets
+from aj.store.queue import Tickets
 from aj.wire.messages import Busy, ProjectQueue
 from tests.conftest import Home, MovedClock
 from tests.engine.stand import Held, Stand
@@ -43,8 +44,8 @@ def done(stand: Stand, number: int, project: Project | None) -> None:
 def left(stand: Stand, project: Project, *numbers: int) -> Stand:
     """Tickets that an earlier daemon left waiting; return the next one."""
     for number in numbers:
-        tickets.Tickets(stand.home.layout, project.key).add(nouns.ticket(number, service="far", sequence=number))
-    tickets.Tickets(stand.home.layout, project.key).remember_project(str(project.directory))
+        Tickets(stand.home.layout, project.key).add(nouns.ticket(number, service="far", sequence=number))
+    Tickets(stand.home.layout, project.key).remember_project(str(project.directory))
     return stand.again()
 
 
@@ -73,7 +74,7 @@ def test_a_queue_is_taken_up_at_the_first_request_of_its_project_and_not_before(
 
 @pytest.mark.rule("C-245", "C-278")
 def test_what_was_in_work_is_unknown_in_the_very_first_answer(stand: Stand, project: Project) -> None:
-    box = tickets.Tickets(stand.home.layout, project.key)
+    box = Tickets(stand.home.layout, project.key)
     for number in (1, 2, 3):
         box.add(nouns.ticket(number, service="far"))
     box.change(NAME, state=TicketState.RUNNING)
@@ -219,7 +220,7 @@ def test_waiting_tickets_of_a_closed_project_are_counted_again_only_when_it_chan
     with monkeypatch.context() as patch:
         patch.setattr(tickets, "count_queued", never)
         assert again.engine.projects()[0].queued == 2
-    tickets.Tickets(stand.home.layout, project.key).add(nouns.ticket(3))
+    Tickets(stand.home.layout, project.key).add(nouns.ticket(3))
     assert again.engine.projects()[0].queued == 3
     again.engine.stop()
 

@@ -15,7 +15,7 @@ from aj.model.job import Shape
 from aj.model.record import RecordState
 from aj.model.ticket import Fault, TicketState
 from aj.store import journal, lock
-from aj.store.tickets import Tickets
+from aj.store.queue import Tickets
 from tests.conftest import Home
 from tests.store import nouns
 
