@@ -93,6 +93,7 @@ def _submit(
         status = "unknown" if error.exit_code == 6 else "failed"
         error.details["submission"] = view.item(current, taken[0] if taken else None, status=status)
         raise
+    taken.append(answer.ticket)
     ctx.tell_warnings(answer.warnings, code="code")
     _raise_failure(current, answer.ticket)
     return answer, current
@@ -131,10 +132,17 @@ def _next(ticket: Ticket) -> tuple[str, ...]:
 
 
 def _tell_interrupted(spec: JobSpec, taken: list[Ticket], ctx: Context) -> None:
-    """Say what goes on without us. Nothing is written: the daemon alone knows the outcome."""
+    """Say what goes on without us: `taken` are the ticket as it was accepted, then as it ended.
+
+    Nothing is written: the daemon alone knows the outcome.
+    """
     if not taken:
         ctx.screen.note(f"interrupted; not confirmed, so perhaps not submitted: `aj queue show q-{spec.id}`")
         return
-    ticket = taken[0].ticket
-    ctx.screen.note(f"{ticket} goes on without this command: `aj queue show {ticket}`, `aj queue cancel {ticket}`")
-    ctx.screen.note(f"once it is submitted: `aj status {spec.id}`, `aj terminate {spec.id}`")
+    ticket = taken[-1]
+    if ticket.state.is_final:
+        what, ways = f"job {ticket.id} (ticket {ticket.ticket})", ("status", "terminate")
+        name = ticket.id
+    else:
+        what, ways, name = ticket.ticket, ("queue show", "queue cancel"), ticket.ticket
+    ctx.screen.note(f"{what} goes on without this command: " + ", ".join(f"`aj {way} {name}`" for way in ways))

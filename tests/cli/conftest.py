@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from aj.base.errors import OptionError
 from aj.base.paths import Project
 from aj.cli import app
-from aj.cli.words import guess_format
+from aj.cli.words import find, guess_format
 from aj.view.screen import Streams
 from tests.conftest import Home
 from tests.view.shapes import check_document
@@ -42,6 +43,17 @@ class Ran:
         return [line.split("\t") for line in self.out.splitlines()[1:]]
 
 
+def check_code(words: tuple[str, ...], code: int) -> None:
+    """Whatever a test looks at: a command ends with a code that its help page tells."""
+    try:
+        command = find(words).command
+    except OptionError:
+        command = None
+    passes_on = "--exit-status" in words or (command is not None and command.path == ("exec",))
+    known = {0, 2} if command is None else {0, *command.exits}
+    assert passes_on or code in known, f"`aj {' '.join(words)}` ended with {code}, which its help does not tell"
+
+
 @dataclass
 class Shell:
     """A person (or a script) in a folder of a test's own home."""
@@ -58,6 +70,7 @@ class Shell:
         ran = Ran(code, out.getvalue(), err.getvalue().decode())
         if guess_format(words, variables.get("AJ_OUTPUT")) == "json" and "schema" not in words:
             check_document(ran.raw)  # whatever a test looks at: one document, and as its schema says
+        check_code(words, code)
         return ran
 
     def write(self, name: str, text: str = "") -> Path:

@@ -11,7 +11,8 @@ from aj.model.job import Shape
 from aj.model.record import Record, RecordState
 from aj.model.ticket import Fault, Mode, Outcome, Submitted, Ticket, TicketState
 from aj.store import journal
-from aj.store.tickets import Tickets, name_of
+from aj.store.queue import Tickets
+from aj.store.tickets import name_of
 from tests.conftest import Home
 
 CODE = CodeRef("d" * 64, "a" * 64, 3, 1200, 700)

@@ -221,3 +221,25 @@ def test_odd_folders(home: Home, name: str) -> None:
     assert shell("template", "validate").out == "local: ok\n"
     assert shell("run", "-d", "--json", "train.py").json["item"]["code"]["files"] == 1
     assert shell("config", "path", "--json").json["items"][0]["file"] == str(folder / ".azure_jobs/aj.toml")
+
+
+@pytest.mark.rule("T99", "C-055", "C-053")
+@pytest.mark.parametrize("command", tree.COMMANDS.values(), ids=lambda command: command.name)
+def test_every_command_speaks_json_or_prints_what_is_no_document(command: tree.Command) -> None:
+    """Those without JSON print the bytes of something else: a program, a log, a script."""
+    bytes_of_others = {"exec", "daemon logs", "completion"}
+    assert ("json" in command.formats) == (command.name not in bytes_of_others)
+    assert bool(command.kind) == (command.name not in {*bytes_of_others, "wait", "schema"})
+
+
+@pytest.mark.rule("T74", "C-067", "C-068", "C-069", "C-070", "C-071", "C-072", "C-073", "C-074", "C-075", "C-076")
+def test_every_code_is_told_in_one_table(outside: Shell) -> None:
+    from aj.base import errors
+    from aj.cli import page
+
+    for command in tree.COMMANDS.values():
+        assert set(command.exits) <= set(page.EXIT_CODES)
+        assert 2 in command.exits
+    assert {kind.exit_code for kind in errors.KINDS} <= set(page.EXIT_CODES)
+    listed = {line.split()[0] for line in outside("help", "exit-codes").out.splitlines()}
+    assert listed == {str(code) for code in page.EXIT_CODES}

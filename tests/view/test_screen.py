@@ -252,6 +252,18 @@ def test_nobody_is_asked_who_does_not_want_it() -> None:
         assert not seen.screen.may_ask
 
 
+@pytest.mark.rule("C-062")
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_a_line_and_never_moves_the_cursor(terminal: bool) -> None:
+    seen, quiet = captured(terminal=terminal), captured(terminal=terminal)
+    quiet.screen.quiet = True
+    for one in (seen, quiet):
+        one.screen.progress("packing")
+        one.screen.progress("sending\x1b[1A")
+    assert seen.err == "packing\nsending\\x1b[1A\n"
+    assert quiet.err == ""
+
+
 @pytest.mark.rule("C-061")
 @pytest.mark.parametrize(
     ("terminal", "env", "no_color", "taste", "due"),
