@@ -110,7 +110,9 @@ class _Walk:
             files, folders = self._list(folder, place)
             paths, facts = self._look(folder.prefix, place, sorted(files))
         except OSError as error:
-            self.offend(folder.prefix or b"./", f"cannot be listed: {error.strerror}", Ground.PERMISSION)
+            if not folder.prefix:
+                raise _no_root(self.plan, f"cannot be listed: {error.strerror}") from error
+            self.offend(folder.prefix, f"cannot be listed: {error.strerror}", Ground.PERMISSION)
             return
         if self.scripts is not None and not folder.prefix:
             folders.append((PROJECT + b"/", os.path.dirname(self.scripts)))
@@ -200,7 +202,7 @@ def select(plan: CodePlan, cache_dir: Path | None = None, *, clock: Clock = SYST
     Raises UserError for a root that is no folder, and for entries that cannot be packed.
     """
     if not os.path.isdir(plan.root):
-        raise UserError(f"the code root {shown(os.fsencode(plan.root))} is not a folder", code="no-code-root")
+        raise _no_root(plan, "is not a folder")
     taken_at_ns = int(clock.now() * 1e9)
     found = sources.read(plan)
     walk = _Walk(plan, found.rules)
@@ -224,6 +226,10 @@ def select(plan: CodePlan, cache_dir: Path | None = None, *, clock: Clock = SYST
         cache_dir=cache_dir,
     )
     return replace(selection, warnings=(*warnings, *_about_size(selection)))
+
+
+def _no_root(plan: CodePlan, why: str) -> UserError:
+    return UserError(f"the code root {shown(os.fsencode(plan.root))} {why}", code="no-code-root")
 
 
 def _about_links(walk: _Walk) -> list[CodeWarning]:

@@ -383,6 +383,19 @@ def test_what_looks_like_a_secret_is_told(root: Path) -> None:
     assert told(walk.select(plan(root, "keys/", "*.pem", ".netrc"))) == []
 
 
+@pytest.mark.rule("C-268")
+def test_a_root_that_may_not_be_listed_is_named(public: Path) -> None:
+    plant(public, {"in/a": ""})
+    (public / "in").chmod(0o111)
+
+    def refused() -> str:
+        with pytest.raises(UserError) as error:
+            walk.select(plan(public / "in"))
+        return error.value.message
+
+    assert trees.as_nobody(refused) == f"the code root {public}/in cannot be listed: Permission denied"
+
+
 @pytest.mark.parametrize("name", ["gone", "file"])
 def test_a_root_that_is_no_folder_is_named(root: Path, name: str) -> None:
     plant(root, {"file": ""})

@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -98,7 +99,9 @@ def as_nobody(act: Callable[[], object]) -> object:
     if os.geteuid() != 0:
         return act()
     reading, writing = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn when a test worker has threads
+        child = os.fork()
     if child == 0:
         os.close(reading)
         try:
