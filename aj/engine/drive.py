@@ -182,11 +182,13 @@ class Drive:
             self._lifecycle.move(job_id, JobState.ERRORED, Mover.DRIVER, seen.message, reason=reason, **facts)
 
     def _whole(self, job: Workload) -> Workload:
-        """The job with what was asked for. Raises SetupInvalid when that can no longer be read."""
+        """The job with what was asked for. Raises SetupInvalid when that is lost, AjError."""
         try:
             return replace(job, spec=jobs.spec(self._layout, job.id))
         except AjError as error:
-            raise SetupInvalid(error.message) from error
+            if error.code == "damaged-record":
+                raise SetupInvalid(error.message) from error
+            raise
 
 
 def back_in_line(lifecycle: Lifecycle, job_id: str) -> None:

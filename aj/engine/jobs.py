@@ -73,6 +73,7 @@ class Jobs:
         self._projects: set[str] = set()
         self._warnings: list[str] = []
         self._threads: list[threading.Thread] = []
+        self._works = False
         self._lifecycle = Lifecycle(layout, clock, self._changed)
         carrier = Drive(self._lifecycle, layout, drivers, clock, self._stop, log)
         self._starter = Starter(self._lifecycle, layout, drivers, carrier, clock, self._begin, log)
@@ -98,7 +99,7 @@ class Jobs:
         needs = driver.needs(spec)
         scheduler.check_fits(needs, place_of(driver))
         at = from_rfc3339(accepted_at)
-        self._take_project(project_key)
+        self.adopt(project_key)
         job = Workload(
             id=spec.id,
             name=spec.name,
@@ -133,13 +134,20 @@ class Jobs:
             return None
 
     def adopt(self, project_key: str) -> None:
-        """Take up the unfinished jobs of a project that this daemon owns now; again is fine."""
+        """Take up the unfinished jobs of a project that this daemon owns now; again is fine.
+
+        Raises AjError, OSError when the jobs cannot be read; the project is then not taken up.
+        """
         with self._starter.still():  # nothing new starts before all that runs is known
-            if not self._take_project(project_key):
-                return
-            for job in jobs.opened(self._layout, self._warn):
-                if job.project_key == project_key and (not job.is_over or job.resubmit_when_clean):
+            with self._guard:
+                if project_key in self._projects:
+                    return
+            for job in jobs.opened(self._layout, project_key, self._warn):
+                if not job.is_over or job.resubmit_when_clean:
                     self._adopt(job)
+            with self._guard:
+                self._projects.add(project_key)
+        self._begin_work()
         self._wake.set()
         self._wake_janitor.set()
 
@@ -162,15 +170,14 @@ class Jobs:
         by = Mover.SCHEDULER if job.state is JobState.RETRYING else Mover.MONITOR
         self._lifecycle.move(job.id, JobState.QUEUED, by, job.message)
 
-    def _take_project(self, key: str) -> bool:
-        """Count a project among ours, and begin to work; False when it was ours already."""
+    def _begin_work(self) -> None:
+        """Begin to schedule and to clean, once there is a project to do it for."""
         with self._guard:
-            is_new = key not in self._projects
-            self._projects.add(key)
-            if not self._threads and not self._stop.is_set():
-                for work in (self._schedule, self._clean):
-                    self._begin(work)
-        return is_new
+            if self._works or self._stop.is_set():
+                return
+            self._works = True
+        for work in (self._schedule, self._clean):
+            self._begin(work)
 
     def _begin(self, work: Callable[[], None]) -> None:
         thread = threading.Thread(target=work, name="jobs", daemon=True)

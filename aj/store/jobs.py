@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from aj.base.clock import SYSTEM
 from aj.base.errors import AjError, NotFound, Refused, UserError
 from aj.model.job import JobSpec
 from aj.model.state import JobState
@@ -31,6 +32,7 @@ from aj.store.layout import Layout
 from aj.wire import codec
 
 SCHEMA = 1
+NEW_S = 600.0  # making a job's folder takes milliseconds; one so old was cut off by a crash
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z", re.ASCII)
 _NEW, _GONE = ".new-", ".gone-"  # a folder being made, and one being removed
 
@@ -126,7 +128,7 @@ def _append(folder: Path, event: Event) -> None:
 
 
 def read(layout: Layout, job_id: str) -> Workload:
-    """Read one record; it has no `spec`. Raises NotFound, or AjError when the record is damaged."""
+    """Read one record; it has no `spec`. Raises NotFound, or AjError when it cannot be read or is damaged."""
     folder = layout.job(job_id)
     if not exists(layout, job_id):
         raise NotFound(f"no job {job_id}", hint="`aj job list` shows those that are known")
@@ -142,7 +144,7 @@ def _read(folder: Path) -> Workload:
             raise AjError(f"{path} was written by a newer release", code="newer-record", hint="upgrade `aj`")
         return codec.load(Workload, value, where=str(path), lenient=True)
     except OSError as error:
-        raise AjError(f"{path}: {error.strerror}", code="damaged-record") from error
+        raise AjError(f"{path}: {error.strerror}", code="unreadable-record") from error
     except (ValueError, TypeError, UserError) as error:
         raise AjError(f"{path} is damaged: {error}", code="damaged-record") from error
 
@@ -152,8 +154,10 @@ def spec(layout: Layout, job_id: str) -> JobSpec:
     path = spec_file(layout.job(job_id))
     try:
         return codec.load(JobSpec, json.loads(path.read_bytes()), where=str(path), lenient=True)
+    except FileNotFoundError as error:
+        raise AjError(f"{path} is gone", code="damaged-record") from error
     except OSError as error:
-        raise AjError(f"{path}: {error.strerror}", code="damaged-record") from error
+        raise AjError(f"{path}: {error.strerror}", code="unreadable-record") from error
     except (ValueError, UserError) as error:
         raise AjError(f"{path} is damaged: {error}", code="damaged-record") from error
 
@@ -213,21 +217,25 @@ def _folders(layout: Layout) -> Iterator[Path]:
             yield folder
 
 
-def opened(layout: Layout, told: Told) -> list[Workload]:
-    """Read all records as their writer: sweep what a crash left, set damaged records aside, newest first.
+def opened(layout: Layout, project_key: str, told: Told) -> list[Workload]:
+    """Read the records of a project as their only writer, newest first, and put right what a crash left.
 
-    Only for the process that owns the jobs; each thing put right is told.
+    A damaged record tells no project any more: it is set aside by whoever finds it, and told.
     """
     _sweep(layout)
     found = []
     for folder in _folders(layout):
-        atomic.sweep(folder)
         try:
-            found.append(_read(folder))
+            job = _read(folder)
         except AjError as error:
-            if error.code == "damaged-record" and record_file(folder).exists():
-                aside = atomic.set_aside(record_file(folder))
-                told(f"{error.message}; set aside as {aside.name}")
+            words = error.message
+            if error.code == "damaged-record":
+                words += f"; set aside as {atomic.set_aside(record_file(folder)).name}"
+            told(words)
+            continue
+        if job.project_key == project_key:
+            atomic.sweep(folder)
+            found.append(job)
     return _newest_first(found)
 
 
@@ -256,8 +264,16 @@ def _sweep(layout: Layout) -> None:
     if not layout.jobs.is_dir():
         return
     for name in os.listdir(layout.jobs):
-        if name.startswith((_NEW, _GONE)):
-            remove_tree(layout.jobs / name)
+        path = layout.jobs / name
+        if name.startswith(_GONE) or (name.startswith(_NEW) and _age_s(path) > NEW_S):
+            remove_tree(path)
+
+
+def _age_s(path: Path) -> float:
+    try:
+        return SYSTEM.now() - path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0  # it has its name by now
 
 
 def remove_tree(path: Path) -> None:

@@ -106,21 +106,46 @@ def test_the_writer_sets_a_damaged_record_aside_and_sweeps_what_a_crash_left(hom
     jobs.create(home.layout, workload("bbbbbbbb", last_event=event(1)))
     jobs.record_file(home.layout.job("bbbbbbbb")).write_text("x")
     (home.layout.jobs / ".new-dddddddd-00").mkdir()
+    os.utime(home.layout.jobs / ".new-dddddddd-00", (1, 1))
+    (home.layout.jobs / ".new-ffffffff-00").mkdir()
+    part = home.layout.job("aaaaaaaa") / ".7.00.part"
+    part.touch()
     (home.layout.jobs / ".gone-eeeeeeee-00" / "deep").mkdir(parents=True)
     told: list[str] = []
-    assert [job.id for job in jobs.opened(home.layout, told.append)] == ["aaaaaaaa"]
-    assert "record.json.damaged-1" in told[0]
-    assert sorted(os.listdir(home.layout.jobs)) == ["aaaaaaaa", "bbbbbbbb"]
+    assert jobs.opened(home.layout, "another", told.append) == []
+    assert len(told) == 1 and "record.json.damaged-1" in told[0]
+    assert part.exists(), "the owner of its project may be writing it"
+    assert [job.id for job in jobs.opened(home.layout, "_none", told.append)] == ["aaaaaaaa"]
+    assert not part.exists()
+    assert sorted(os.listdir(home.layout.jobs)) == [".new-ffffffff-00", "aaaaaaaa", "bbbbbbbb"]
     with pytest.raises(Refused):  # its folder still holds what it wrote: the id is not given away
         jobs.create(home.layout, workload("bbbbbbbb"))
+
+
+def test_a_record_that_cannot_be_read_just_now_is_left_alone(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs.create(home.layout, workload(last_event=event(1)))
+
+    def exhausted(path: Path) -> bytes:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", exhausted)
+        with pytest.raises(AjError, match="Too many open files") as error:
+            jobs.read(home.layout, "1a2b3c4d")
+        assert error.value.code == "unreadable-record"
+        told: list[str] = []
+        assert jobs.opened(home.layout, "_none", told.append) == []
+        assert len(told) == 1 and "Too many open files" in told[0]
+    assert [job.id for job in jobs.opened(home.layout, "_none", quiet)] == ["1a2b3c4d"]
 
 
 def test_a_record_of_a_newer_release_is_left_alone(home: Home) -> None:
     jobs.create(home.layout, workload(last_event=event(1)))
     path = jobs.record_file(home.layout.job("1a2b3c4d"))
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema_version": 9}))
-    assert jobs.opened(home.layout, quiet) == []
-    assert path.exists()
+    told: list[str] = []
+    assert jobs.opened(home.layout, "_none", told.append) == []
+    assert path.exists() and "newer release" in told[0]
 
 
 def test_a_field_that_a_newer_release_added_is_passed_over(home: Home) -> None:
