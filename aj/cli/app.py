@@ -14,7 +14,7 @@ from aj.view.screen import Format, Streams
 
 if TYPE_CHECKING:
     from aj.base.settings import Settings
-    from aj.cli.tree import Command
+    from aj.cli.leaf import Command
     from aj.cli.words import Found
 
 
@@ -55,6 +55,7 @@ def _run(argv: Sequence[str], ctx: Context) -> int:
     if line.found.help:
         return _help(found, ctx)
     ctx.choose_format()
+    ctx.tell_unknown_names()
     return options.run(bind.bind(found.command, options.Options, declaration, line), ctx)
 
 

@@ -10,7 +10,7 @@ from aj.base.errors import AjError, OptionError
 
 if TYPE_CHECKING:
     from aj.cli.declare import Declaration, Declared
-    from aj.cli.tree import Command
+    from aj.cli.leaf import Command
     from aj.cli.words import Line
 
 

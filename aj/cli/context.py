@@ -11,7 +11,7 @@ from aj.base import clock, paths, text
 from aj.base.clock import Clock
 from aj.base.errors import AjError, ConfigError, OptionError, UserError
 from aj.base.settings import Settings
-from aj.cli.tree import Command
+from aj.cli.leaf import Command
 from aj.cli.words import FORMATS, Globals
 from aj.store.layout import Layout
 from aj.view import times
@@ -163,6 +163,21 @@ class Context:
         if self.command is None or self.command.name in WITHOUT_SETTINGS:
             return "table"
         return self.config.output
+
+    def tell_unknown_names(self) -> None:
+        """Tell a verbose caller which variables and settings mean nothing to this release."""
+        if not self.found.verbose or (self.command and self.command.name in WITHOUT_SETTINGS):
+            return
+        for name in self.settings.unknown():
+            self.screen.warn(f"{name} means nothing to this release", code="unknown-variable")
+        self.tell_unknown_settings()
+
+    def tell_unknown_settings(self) -> None:
+        """Warn of keys in the files of settings that mean nothing to this release."""
+        for error in self.config.unknown():
+            hint = f"; {error.hint}" if error.hint else ""
+            file, line = (error.place.file, error.place.line) if error.place else (None, None)
+            self.warn(f"{error.message}{hint}", code="unknown-setting", file=file, line=line)
 
     def _streaming(self, chosen: Format) -> Format:
         """A stream of records has no single document: there `json` is `jsonl`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from aj.base import clock
+from aj.base import clock, text
 from aj.base.errors import AjError, UserError
 from aj.cli.declare import Option, duration, filled, whole
 from aj.model.record import RecordState
@@ -55,6 +55,11 @@ def run(opts: Options, ctx: Context) -> int:
             break
         found.append(item)
     ctx.screen.show(view.records(found, truncated=truncated, scope=None if opts.all_projects else ctx.key))
+    others = [key for key in journal.keys(ctx.layout) if key != ctx.key] if not found else []
+    if others and not opts.all_projects:
+        ctx.screen.note(
+            f"{text.plural(len(others), 'other project has', 'other projects have')} some: `--all-projects`"
+        )
     return 0
 
 

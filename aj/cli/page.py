@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from aj.cli import bind, declare, tree, words
+from aj.cli import bind, declare, leaf, tree, words
 from aj.view import help as view
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _of_group(path: tuple[str, ...]) -> Page:
         rows = [(child, tree.says((*path, child))) for child in tree.children(path)]
         return Page(title, tree.says(path), f"{title} COMMAND", (Section("Commands", tuple(rows)), _globals()))
     headings = [
-        Section(heading, tuple((name[0], says) for name, says in tree.under(heading))) for heading in tree.HEADINGS
+        Section(heading, tuple((name[0], says) for name, says in tree.under(heading))) for heading in leaf.HEADINGS
     ]
     first = Section("First steps", lines=("aj init local", "aj run -t local train.py", "aj help templates"))
     return Page("aj", "submit and run jobs from one file", "aj COMMAND", (first, *headings, _globals()))
@@ -83,6 +83,8 @@ def _of_command(path: tuple[str, ...]) -> Page:
         sections.append(Section("Words", tuple((word.name, word.says) for _, word in declaration.places)))
     if declaration.options:
         sections.append(Section("Options", _options(declaration)))
+    if command.local:
+        sections.append(Section("Needs", lines=("nothing but files of this machine: no daemon, no network",)))
     codes = tuple((str(code), EXIT_CODES[code]) for code in (0, *command.exits, 70))
     sections += [_globals(), Section("Exit codes", codes)]
     return Page(f"aj {command.name}", command.says, bind.usage(command, declaration), tuple(sections))

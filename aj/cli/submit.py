@@ -122,7 +122,7 @@ def _show(spec: JobSpec, ticket: Ticket, opts: Options, ctx: Context) -> None:
         ctx.screen.format = Format.JSONL  # the log follows, a line at a time
     ctx.screen.show(view.sent(spec, ticket, following))
     if not (opts.wait or opts.follow):
-        ctx.screen.note("next: " + " · ".join(f"`{words}`" for words in following))
+        ctx.screen.note("next: " + ", ".join(f"`{words}`" for words in following))
 
 
 def _next(ticket: Ticket) -> tuple[str, ...]:

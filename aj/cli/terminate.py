@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from aj.base.errors import OptionError
+from aj.base.errors import OptionError, gravest
 from aj.cli import named, several
 from aj.cli.declare import Option, Word, duration, filled
 from aj.view import action
@@ -35,7 +35,7 @@ def run(opts: Options, ctx: Context) -> int:
     outcome = several.each(ctx, opts.jobs, lambda word: _terminate(ctx, word, opts.grace_s))
     if opts.wait:
         waited = several.each(ctx, [str(item["id"]) for item in outcome.items], lambda name: _wait(ctx, name, limit))
-        outcome = several.Outcome(waited.items, max(outcome.code, waited.code))
+        outcome = several.Outcome(waited.items, gravest([outcome.code, waited.code]))
     ctx.screen.show(action.done("terminate", outcome.items, outcome.status))
     return outcome.code
 

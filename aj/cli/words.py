@@ -15,7 +15,7 @@ from aj.base import text
 from aj.base.errors import OptionError
 from aj.cli import tree
 from aj.cli.declare import Declaration, Option, choice, filled
-from aj.cli.tree import Command
+from aj.cli.leaf import Command
 
 if TYPE_CHECKING:
     from aj.cli.declare import Declared, Word

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aj.cli import tree
+from aj.cli import leaf, tree
+from aj.cli.leaf import Command
 from tests.cli.conftest import Shell
 from tests.conftest import Home
 
@@ -21,7 +22,7 @@ def test_the_help_of_everything(outside: Shell, words: tuple[str, ...]) -> None:
 @pytest.mark.rule("C-003", "C-004")
 def test_headings_stand_in_their_order_and_aliases_nowhere(outside: Shell) -> None:
     page = outside("--help").out
-    places = [page.index(f"\n{heading}:\n") for heading in tree.HEADINGS]
+    places = [page.index(f"\n{heading}:\n") for heading in leaf.HEADINGS]
     assert places == sorted(places)
     listed = {line.split()[0] for line in page.splitlines() if line.startswith("  ")}
     assert listed.isdisjoint({"tl", "jl", "js", "jc", "jlogs", "ls"})
@@ -225,7 +226,7 @@ def test_odd_folders(home: Home, name: str) -> None:
 
 @pytest.mark.rule("T99", "C-055", "C-053")
 @pytest.mark.parametrize("command", tree.COMMANDS.values(), ids=lambda command: command.name)
-def test_every_command_speaks_json_or_prints_what_is_no_document(command: tree.Command) -> None:
+def test_every_command_speaks_json_or_prints_what_is_no_document(command: Command) -> None:
     """Those without JSON print the bytes of something else: a program, a log, a script."""
     bytes_of_others = {"exec", "daemon logs", "completion"}
     assert ("json" in command.formats) == (command.name not in bytes_of_others)

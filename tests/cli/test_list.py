@@ -123,3 +123,23 @@ def test_an_empty_list_is_no_failure(aj: Shell) -> None:
     assert aj("list", "--json").json["items"] == []
     assert aj("list", "-o", "jsonl").raw == b""
     assert aj("list", "-o", "name").raw == b""
+
+
+@pytest.mark.rule("C-063")
+def test_an_empty_scope_tells_where_there_is_more(aj: Shell) -> None:
+    seed.write_journal(aj.home, "other-1", seed.record("00000001"))
+    seed.write_tickets(aj.home, "other-1", seed.ticket("00000001"))
+    assert aj("list").err == "no submissions\n1 other project has some: `--all-projects`\n"
+    assert aj("queue", "list").err == "no tickets\n1 other project has a queue: `--all`\n"
+    assert aj("list", "--all-projects", "-o", "name").out == "00000001\n"
+
+
+@pytest.mark.rule("C-095", "C-085", "C-065")
+def test_a_verbose_caller_hears_of_names_that_mean_nothing(aj: Shell) -> None:
+    aj.write(".azure_jobs/aj.toml", 'tempalte = "x"\n')
+    seen = aj("list", "-v", AJ_TEMPLTE="x", AJ_NODES="3")
+    assert seen.err.splitlines()[:2] == [
+        "aj: warning: AJ_TEMPLTE means nothing to this release",
+        "aj: warning: .azure_jobs/aj.toml:1: unknown setting `tempalte`; did you mean `template`?",
+    ]
+    assert "means nothing" not in aj("list", AJ_TEMPLTE="x").err

@@ -19,15 +19,7 @@ class Options:
 
 def run(opts: Options, ctx: Context) -> int:
     """Print the table. Raises ConfigError on the first setting that is wrong."""
-    for error in ctx.config.unknown():
-        place = error.place
-        hint = f"; {error.hint}" if error.hint else ""
-        ctx.warn(
-            f"{error.message}{hint}",
-            code="unknown-setting",
-            file=place.file if place else None,
-            line=place.line if place else None,
-        )
+    ctx.tell_unknown_settings()
     found = ctx.config.all()
     for setting in found:
         config.checked(setting)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from aj.base import text
 from aj.cli.declare import Option, filled, whole
 from aj.store import tickets
 from aj.view import queue as view
@@ -50,6 +51,9 @@ def run(opts: Options, ctx: Context) -> int:
             scope=None if opts.every else ctx.key,
         )
     )
+    others = [key for key in tickets.keys(ctx.layout) if key != ctx.key] if not shown else []
+    if others and not opts.every:
+        ctx.screen.note(f"{text.plural(len(others), 'other project has', 'other projects have')} a queue: `--all`")
     return 0
 
 
