@@ -403,17 +403,28 @@ def test_a_root_that_is_no_folder_is_named(root: Path, name: str) -> None:
         walk.select(plan(root / name))
 
 
-@pytest.mark.rule("C-185")
-def test_a_deep_tree_needs_no_deep_stack(root: Path) -> None:
+@pytest.fixture
+def deep(root: Path) -> Iterator[int]:
+    """Plant folders in each other, deeper than Python's stack; and take them away as no recursion can."""
+    handles = [os.open(root, os.O_RDONLY)]
     depth = 1100
-    here = os.open(root, os.O_RDONLY)
     for _ in range(depth):
-        os.mkdir("d", dir_fd=here)
-        below = os.open("d", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
-    assert len(names(root)) == depth
+        os.mkdir("d", dir_fd=handles[-1])
+        handles.append(os.open("d", os.O_RDONLY, dir_fd=handles[-1]))
+        if len(handles) > 2:
+            os.close(handles.pop(0))
+    try:
+        yield depth
+    finally:
+        for handle in handles:
+            os.close(handle)
+        for level in range(depth, 0, -1):
+            (root / Path(*["d"] * level)).rmdir()
+
+
+@pytest.mark.rule("C-185")
+def test_a_deep_tree_needs_no_deep_stack(root: Path, deep: int) -> None:
+    assert len(names(root)) == deep
     assert names(root, "/d/d/d/") == [b"d/", b"d/d/"]
 
 
