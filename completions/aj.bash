@@ -19,7 +19,7 @@ _aj() {
     while IFS= read -r line; do
       COMPREPLY[${#COMPREPLY[@]}]="$line"
     done < <(compgen -f -- "$current")
-    type compopt >/dev/null 2>&1 && compopt -o filenames
+    type compopt >/dev/null 2>&1 && compopt -o filenames 2>/dev/null
   fi
   return 0
 }

@@ -57,9 +57,8 @@ def run(opts: Options, ctx: Context) -> int:
     ctx.screen.show(view.records(found, truncated=truncated, scope=None if opts.all_projects else ctx.key))
     others = [key for key in journal.keys(ctx.layout) if key != ctx.key] if not found else []
     if others and not opts.all_projects:
-        ctx.screen.note(
-            f"{text.plural(len(others), 'other project has', 'other projects have')} some: `--all-projects`"
-        )
+        where = text.plural(len(others), "other project has", "other projects have")
+        ctx.screen.note(f"{where} some: `--all-projects`")
     return 0
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import OptionError
-from aj.cli.declare import Option, Word, choice, duration
+from aj.cli.declare import Option, Word, choice, duration, filled
 
 if TYPE_CHECKING:
     from aj.cli.context import Context
@@ -55,6 +55,7 @@ class Options:
         float | None, Option("--timeout", "fail unless it has started within this long", "DURATION", duration)
     ] = None
     experiment: Annotated[str | None, Option("--experiment", "the experiment", "NAME")] = None
+    workspace: Annotated[str | None, Option("--ws", "the Azure ML workspace", "NAME", filled)] = None
     require_clean: Annotated[bool, Option("--require-clean", "refuse a changed git tree")] = False
     amlt: Annotated[bool, Option("--amlt", "render for the external amlt program")] = False
 
