@@ -64,7 +64,8 @@ class Supervisor:
         self._in_setup = False
         self._started_at: float | None = None
         self._message: str | None = None
-        self._kill_at: float | None = None
+        self._kill_at: float | None = None  # set once the end has begun
+        self._told: set[int] = set()
 
     def run(self) -> None:
         """Run the job to its end and leave nothing behind."""
@@ -167,16 +168,27 @@ class Supervisor:
             self._begin_end(self._request.grace_s if grace_s is None else grace_s)
         elif self._failed is not None and self._running and self._kill_at is None:
             self._begin_end(self._request.grace_s)
-        if self._kill_at is not None and SYSTEM.monotonic() >= self._kill_at:
-            self._signal_all(signal.SIGKILL)
+        if self._kill_at is None:
+            return
+        if SYSTEM.monotonic() >= self._kill_at:
+            strays.send(self._members(), signal.SIGKILL)
+        else:
+            self._tell()
 
     def _begin_end(self, grace_s: float) -> None:
         kill_at = SYSTEM.monotonic() + grace_s
         self._kill_at = kill_at if self._kill_at is None else min(self._kill_at, kill_at)
-        self._signal_all(signal.SIGTERM)
+        self._told.clear()
+        self._tell()
 
-    def _signal_all(self, number: int) -> None:
-        strays.send(strays.of(self._request.groups, below=os.getpid()), number)
+    def _tell(self) -> None:
+        """Tell every process to end, and later those that were begun while the others heard of it."""
+        new = self._members() - self._told
+        strays.send(new, signal.SIGTERM)
+        self._told |= new
+
+    def _members(self) -> set[int]:
+        return strays.of(self._request.groups, below=os.getpid())
 
     # the end
 
@@ -214,7 +226,7 @@ class Supervisor:
     def _has_strays(self) -> bool:
         if not self._reap() and not limits.members(self._request.groups):
             return False  # no child is left, and orphans become our children: nothing to search for
-        return bool(strays.of(self._request.groups, below=os.getpid()))
+        return bool(self._members())
 
 
 class _Signals:

@@ -79,6 +79,17 @@ def test_who_does_not_listen_is_killed_after_the_grace(yard: Yard) -> None:
     assert (end.state, end.exit_code) == (JobState.TERMINATED, 137) and is_gone(pid)
 
 
+def test_a_process_that_is_begun_while_the_others_are_told_is_told_as_well(yard: Yard) -> None:
+    line = "trap 'setsid sleep 300 & echo $! > pid; exit 0' TERM; echo > up; while :; do sleep 0.02; done"
+    job_id = yard.shell(line, shape=shape(1, 2))
+    yard.wait_for(yard.work(job_id) / "up")
+    begun = clocks.SYSTEM.monotonic()
+    yard.engine.terminate(job_id, 60)
+    assert yard.done(job_id).state is JobState.TERMINATED
+    assert clocks.SYSTEM.monotonic() - begun < 30
+    assert is_gone(int((yard.work(job_id) / "pid").read_text()))
+
+
 def test_a_second_request_may_shorten_the_grace(yard: Yard) -> None:
     job_id = yard.shell("trap '' TERM; echo > up; while :; do sleep 0.05; done")
     yard.wait_for(yard.work(job_id) / "up")
