@@ -123,7 +123,9 @@ class Driver(Protocol):
     """The steps by which our engine runs a job at one place.
 
     Every step is called with the record as it stands and returns facts to keep in it (merged into
-    `Workload.facts`). A step that was cut off by a crash is called again with the same record.
+    `Workload.facts`); a list of `notes` among them is for the user and goes to `Workload.notes`. A step
+    that was cut off by a crash is called again with the same record. Only a step and `exec_plan` get the
+    record with its `spec`. The fact `gpu_indices` holds the numbers of the GPUs that the engine chose.
     """
 
     steps: Sequence[JobState]

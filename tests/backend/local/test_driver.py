@@ -267,7 +267,7 @@ def test_a_supervisor_holds_nothing_of_the_daemon(yard: Yard) -> None:
     yard.done(job_id)
 
 
-@pytest.mark.rule("C-024", "LX-04")
+@pytest.mark.rule("C-024", "OP-06", "LX-04")
 def test_exec_runs_words_or_a_line_as_a_process_of_the_job_would(yard: Yard) -> None:
     from aj.base import proc
 
