@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import quote
 
-from aj.base.clock import SYSTEM
 from aj.base.errors import AjError, DaemonError
 from aj.base.paths import Project
 from aj.base.settings import Settings
@@ -31,7 +30,6 @@ T = TypeVar("T")
 Query = Mapping[str, str | int | float | None]
 # A daemon that leaves is followed by the next one; more than this many in one call is a fault.
 TRIES = 4
-BUSY_PAUSES_S = (0.1, 0.3, 1.0, 2.0, 4.0)
 
 
 class AnswerLost(Exception):
@@ -157,14 +155,12 @@ class Line:
             self.telling.drift(names)
 
     def _is_to_ask_again(self, answer: Answer) -> bool:
-        """Tell whether the daemon certainly did nothing and another try is due, after a pause if it is full."""
+        """Tell whether the daemon certainly did nothing, and the next hello is to be waited for."""
         if answer.status != 503:
             return False
         refused = errors.from_document(presence.parsed(answer.body))
         if refused is None or refused.code not in ("leaving", "busy"):
             return False
-        if refused.code == "busy":
-            SYSTEM.sleep(BUSY_PAUSES_S[0])
         self.forget()
         return True
 

@@ -23,6 +23,7 @@ from aj.wire.messages import Hello
 
 # Pauses before asking again when the other side hung up or had no place: a second or two in all.
 AGAIN_S = (0.05, 0.2, 0.5, 1.0)
+FULL = f"all of its {paths.MAX_CONNECTIONS} connections are taken"
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,11 @@ def _look(place: Place, wire: Wire) -> Sight:
             sight = _read(answer)
             if sight is not None:
                 return sight
-            why = "too many connections are open"
+            why = FULL
         SYSTEM.sleep(pause_s)
+    said = place.read()
+    if why == FULL and said is not None and proc.is_alive(said.who):
+        return Sight(Presence.RUNNING, who=said.who, why=why)
     return Sight(Presence.FOREIGN, why=why)
 
 
@@ -121,7 +125,9 @@ def hung(place: Place, who: Identity, why: str) -> DaemonError:
 
 
 def demand(place: Place, sight: Sight) -> Hello | None:
-    """Return the hello of a running daemon, or None when none runs. Raises DaemonError on a hung or foreign one."""
+    """Return the hello of a running daemon, None when none runs. Raises DaemonError on a hung, full or foreign one."""
+    if sight.presence is Presence.RUNNING and sight.hello is None:
+        raise DaemonError(f"the daemon has no place for another caller: {sight.why}", code="busy", hint="try again")
     if sight.presence is Presence.HUNG and sight.who is not None:
         raise hung(place, sight.who, sight.why)
     if sight.presence is Presence.FOREIGN:

@@ -20,6 +20,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from tests.bench.measure import figure, row
+
 RUNS = 7
 REQUESTS = 3000
 START_BUDGET_S = 0.15
@@ -115,6 +117,8 @@ def main() -> int:
             used = cpu_s(child.pid)
             stop(child)
         best, usual = min(taken), statistics.median(taken)
+        bare = figure([sys.executable, "-c", "pass"], env)
+        print(row("python -c pass, for scale", bare))
         print(f"start to first answer   {usual:.3f} s median, {best:.3f} s least, {used:.2f} s CPU", end=" ")
         print(f"({verdict(best, START_BUDGET_S)})")
         child, _ = start(env, path)

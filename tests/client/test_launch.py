@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -416,3 +417,22 @@ def test_one_daemon_serves_all_projects(small: RunningDaemon) -> None:
         seen.add(client._line.hello().instance)
         assert len(client.queue.list().tickets) == 1
     assert len(seen) == 1
+
+
+@pytest.mark.rule("C-207", "C-225")
+def test_a_full_daemon_is_no_stranger_and_can_be_stopped(small: RunningDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presence, "AGAIN_S", (0.01,))
+    hello = small.start()
+    with ExitStack() as stack:
+        for _ in range(paths.MAX_CONNECTIONS):
+            line = stack.enter_context(socket.socket(socket.AF_UNIX))
+            line.connect(hello.socket)
+            line.sendall(b"GET /v1/ping HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert line.recv(100)
+        client = small.client()
+        with pytest.raises(DaemonError) as error:
+            client.queue.list()
+        assert error.value.code == "busy"
+        status = client.daemon.status()
+        assert (status.presence, status.pid) == (Presence.RUNNING, hello.pid)
+        assert client.daemon.stop().pid == hello.pid
