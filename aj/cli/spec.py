@@ -38,6 +38,8 @@ class Recipe:
         """Make the JobSpec, for another id if one is given. Raises TemplateError, UserError or OptionError."""
         request = self.request if aj_id is None else replace(self.request, id=aj_id)
         built = build.build(self.resolved, request, options_of=registry.options)
+        if self.opts.workspace is not None:
+            built = _in_workspace(built, self.opts.workspace)
         if not registry.traits(built.spec.service).is_local:
             return built
         return replace(built, spec=replace(built.spec, umask=proc.umask()))
@@ -80,6 +82,16 @@ def tell_missing_file(built: Built, ctx: Context) -> None:
 
     if built.file and not walk.explain(built.spec.code, [built.file])[0].included:
         ctx.screen.warn(f"{built.file} is not in the code archive", code="file-not-packed")
+
+
+def _in_workspace(built: Built, name: str) -> Built:
+    """Put another workspace into the target. Raises OptionError where there is none to choose."""
+    spec = built.spec
+    if registry.traits(spec.service).driven:
+        raise OptionError(f"--ws {name}: a job of `{spec.service}` has no workspace", hint="leave out `--ws`")
+    target = spec.config.get("target")
+    chosen = {**(target if isinstance(target, Mapping) else {}), "workspace_name": name}
+    return replace(built, spec=replace(spec, config={**spec.config, "target": chosen}))
 
 
 def _given(option: str, text: str | None) -> Given | None:

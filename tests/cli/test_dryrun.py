@@ -219,6 +219,13 @@ def test_the_experiment_of_a_dry_run_is_invented_and_told(ready: Shell) -> None:
     assert (here["item"]["experiment"], here["warnings"]) == (None, [])
 
 
+@pytest.mark.rule("C-014")
+def test_another_workspace(ready: Shell) -> None:
+    item = ready("run", "-d", "-t", "gpu", "--ws", "other", "--json", "true").json["item"]
+    assert (item["target"]["workspace"], item["document"]["target"]["workspace_name"]) == ("other", "other")
+    assert ready("run", "-d", "-t", "local", "--ws", "other", "true").code == 2
+
+
 @pytest.mark.rule("C-014", "T26")
 @pytest.mark.usefixtures("programs")
 def test_a_changed_tree_can_be_refused(ready: Shell) -> None:
