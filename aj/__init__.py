@@ -16,15 +16,19 @@ base/  the ground: imports nothing of ours
     units          Sizes, durations and whole numbers
 
 model/  nouns: frozen values without input, output or a clock
+    catalogue      Instance types: the machines that a series of quota can be spent on
     code           Code as a noun: which tree to take and by which rules, and the archive that came of it
+    commandjob     A command job of Azure Machine Learning
     handle         A handle names one job at one place
     job            A JobSpec: everything a user asked for, typed, with nothing left to look up in a template
     json           The one name for a JSON value
     log            Log bytes as they travel
     names          Names and ids: what a job is called, here and at each kind of place
+    quota          Virtual clusters and what is left of them
     record         A journal record
     sku            The SKU: what a machine must have, in one short word such as `2x80G8-A100-NvLink`
     state          The states of a job, and every move that is allowed between them, with who makes it
+    step           What happens while a job is being submitted, told step by step to whoever listens
     ticket         A ticket: one promised submission, from acceptance to its outcome
     words          The words of the command line that a job runs
     workload       A Workload: the record of one job that our own engine drives, and the events of its life
@@ -72,6 +76,7 @@ net/  the door to the network
 azure/  Azure, one verb a function
     accounts       Storage accounts
     arm            The Resource Manager
+    chosen         What the user's settings say to Azure
     clusters       Virtual clusters
     computes       Computes: the clusters and machines of one workspace
     datastores     Datastores: the blob containers that a workspace knows by a name of its own
@@ -86,9 +91,14 @@ azure/  Azure, one verb a function
     instances      Instance types: the catalogue of what a virtual cluster's machines are, region by region
     jobs           Jobs of a workspace
     logs           Log files of a run
+    memory         Small findings kept for later
     quota          Usages: how much of each machine family a subscription has in use in a region
+    states         What the service's words for the state of a job mean to us
+    submission     From a planned job to a job of a workspace
     subscriptions  Subscriptions: those this user sees and may use
+    supply         What virtual clusters have to offer, live
     times          Moments as Azure writes them
+    workplace      Which workspace a submission goes to
     workspaces     Workspaces: one by its coordinates, many by the resource graph
 
 template/  YAML to a JobSpec
@@ -134,7 +144,7 @@ backend/  the places that run jobs, a folder each
     aml/           options
     amlt/          options payload
     local/         attempt driver limits machine options ranks states strays supervisor
-    sing/          options
+    sing/          match options
     volcano/       fields options tasks
 
 engine/  what the product does; only inside the daemon
