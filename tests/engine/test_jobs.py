@@ -111,7 +111,8 @@ def test_a_running_job_is_taken_up_watched_and_can_be_ended(yard: Yard) -> None:
     ended(yard, who)
     yard.again().adopt(PROJECT)
     yard.engine.adopt(PROJECT)
-    assert (yard.engine.running(), yard.show("00000001").workload.state) == (1, S.RUNNING)
+    yard.until("00000001", S.RUNNING)
+    assert yard.engine.running() == 1
     yard.engine.terminate("00000001", 5)
     assert yard.done("00000001").state is S.TERMINATED and is_gone(pid)
 

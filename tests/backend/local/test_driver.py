@@ -273,6 +273,7 @@ def test_exec_runs_words_or_a_line_as_a_process_of_the_job_would(yard: Yard) -> 
 
     job_id = yard.shell("echo up > up; exec sleep 60", shape=shape(2, 1), env={"COLOUR": "red"})
     yard.wait_for(yard.work(job_id, 1) / "up")
+    yard.until(job_id, JobState.RUNNING)
     plan = yard.engine.exec_plan(job_id, ['echo "$COLOUR $RANK $PWD"'], 1)
     found = proc.run(plan.argv, cwd=Path(plan.cwd), env=plan.env)
     assert found.out.decode() == f"red 1 {yard.work(job_id, 1)}\n"

@@ -59,6 +59,7 @@ def test_terminate_tells_every_process_and_the_state_changes_when_all_are_gone(y
     for node in range(2):
         yard.wait_for(yard.work(job_id, node) / "up")
         yard.wait_for(yard.work(job_id, node) / "child-up")
+    yard.until(job_id, JobState.RUNNING)
     answer = yard.engine.terminate(job_id, 20)
     assert answer.workload.state is JobState.RUNNING and answer.workload.terminating_since is not None
     end = yard.until(job_id)
