@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from aj.backend import registry
 from aj.backend.local import options as local
-from aj.base import proc
 from aj.base.errors import OptionError, Refused, UserError
 from aj.store.keys import EXPERIMENT
 from aj.template import build, env, load
@@ -42,6 +41,8 @@ class Recipe:
             built = _in_workspace(built, self.opts.workspace)
         if not registry.traits(built.spec.service).is_local:
             return built
+        from aj.base import proc  # the machinery of programs costs 4 ms, and a job of elsewhere needs none
+
         return replace(built, spec=replace(built.spec, umask=proc.umask()))
 
 
@@ -128,6 +129,8 @@ def _env_files(files: tuple[str, ...], directory: Path) -> Mapping[str, str]:
 
 def _check_clean(directory: Path) -> None:
     """Refuse a tree that git calls changed. Raises Refused, UserError where git knows of no tree."""
+    from aj.base import proc
+
     try:
         found = proc.run(["git", "status", "--porcelain"], cwd=directory, timeout_s=GIT_LIMIT_S)
     except (OSError, TimeoutError) as error:
