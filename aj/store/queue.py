@@ -61,6 +61,7 @@ class Tickets:
         self._running: set[str] = set()
         self._over: dict[str, None] = {}  # final and known, in the order of their end
         self._sequence = 0
+        self._told_path: tuple[str | None] | None = None  # the project directory as it was last written down
 
     def restore(self, *, now: str) -> list[Damage]:
         """Read the folder once, settle what a dead owner left in work, and return the damaged files.
@@ -127,9 +128,12 @@ class Tickets:
     def remember_project(self, path: str | None) -> None:
         """Write down which project directory this queue belongs to. Raises AjError."""
         file = self._layout.project(self._key)
+        if self._told_path == (path,) and file.exists():
+            return
         if not file.exists() or tickets.project_path(self._layout, self._key) != path:
             atomic.make_folder(file.parent)
             atomic.write_json(file, {"path": path})
+        self._told_path = (path,)
 
     def add(self, ticket: Ticket) -> Ticket:
         """Store a new ticket durably at the end of the line and return it with its sequence.

@@ -21,7 +21,7 @@ from aj.model.ticket import Mode, TicketState
 from aj.store import journal, tickets
 from aj.store.queue import Tickets
 from tests.engine import host
-from tests.engine.stand import BARE, FAR, Held, Stand
+from tests.engine.stand import BARE, FAR, Stand
 from tests.store import nouns
 
 BUDGET_MS = 10.0
@@ -32,11 +32,13 @@ KEY = "_none"
 
 
 def figures(name: str, taken_s: Sequence[float]) -> str:
-    """One line: median and 99th percentile in milliseconds, against the budget."""
+    """One line: fastest, median and 99th percentile in milliseconds, against the budget."""
     ordered = sorted(taken_s)
-    median, late = statistics.median(ordered) * 1000, ordered[int(len(ordered) * 0.99)] * 1000
+    least, median = ordered[0] * 1000, statistics.median(ordered) * 1000
+    late = ordered[int(len(ordered) * 0.99)] * 1000
     met = "met" if median <= BUDGET_MS else "NOT met"
-    return f"{name:56s} median {median:7.2f} ms   p99 {late:7.2f} ms   (budget {BUDGET_MS:g} ms, {met})"
+    words = f"{name:46s} min {least:6.2f} ms   median {median:7.2f} ms   p99 {late:7.2f} ms"
+    return f"{words}   (budget {BUDGET_MS:g} ms, {met})"
 
 
 class Bench:
@@ -45,13 +47,17 @@ class Bench:
     def __init__(self, root: Path) -> None:
         self.home = host.home(root, host.variables(root))
         self.stand = Stand(self.home, clock.SYSTEM, pack=compose.packer(self.home.layout))  # the real one
-        self.held = Held()
-        self.stand.far.before = self.held
+        self.begun, self.may_end = threading.Event(), threading.Event()
+        self.stand.far.before = self._hold
         self.count = 0
         for number in range(20):
             (self.stand.tree / f"module{number}.py").write_text(f"x = {number}\n" * 50)
         self.enqueue(FAR)
-        self.held.wait_entered()
+        self.begun.wait(20)
+
+    def _hold(self, _: str) -> None:
+        self.begun.set()
+        self.may_end.wait()
 
     def enqueue(self, service: str) -> float:
         """Submit one and return how long that took, in seconds."""
@@ -95,7 +101,7 @@ class Bench:
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         bench = Bench(Path(folder))
         for pending in PENDING:
             bench.fill(pending)
@@ -109,7 +115,7 @@ def main() -> int:
         restore(bench)
         lines(bench)
         bench.stand.engine.begin_drain()
-        bench.held.let_go()
+        bench.may_end.set()
         bench.stand.engine.drain(10)
         bench.stand.engine.stop()
     return 0

@@ -141,12 +141,11 @@ def settle(stand: Stand, found: list[Ticket]) -> list[Ticket]:
     return all_tickets(stand)
 
 
-def submit_some(hosted: Hosted, service: str, count: int, *, start: int = 1) -> None:
-    """Submit some, the last one directly, and wait for the ends, until the process is gone."""
-    numbers = range(start, start + count)
+def submit_some(hosted: Hosted, service: str, count: int) -> None:
+    """Queue some, and wait for their ends, until the process is gone."""
+    numbers = range(1, count + 1)
     for number in numbers:
-        mode = "direct" if number == numbers[-1] else "queued"
-        if not hosted.ask(number=number, service=service, mode=mode):
+        if not hosted.ask(number=number, service=service, mode="queued"):
             return
     for number in numbers:
         if not hosted.ask(wait=number):
@@ -164,7 +163,7 @@ def random_run(seed: int, home: Home, env: Mapping[str, str], make_clock: type[c
             service, mode = dice.choice((FAR, NEAR)), dice.choice(("queued", "queued", "direct"))
             hosted.send(number=number, service=service, mode=mode)
             number += 1
-        for _ in range(dice.randint(0, 19)):
+        for _ in range(dice.randint(2, 19)):
             hosted.hear()
         limit = time.monotonic() + dice.uniform(0.0, 0.005)
         while time.monotonic() < limit:

@@ -83,7 +83,7 @@ def through(tree: object) -> object:
 
 
 @given(TREE)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_what_is_sent_arrives(tree: Tree) -> None:
     assert codec.load(Tree, through(tree)) == tree
 
