@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
 
 @dataclass(frozen=True)
 class Handle:
-    """Where a submitted job is: the service, the place within it, and the name there."""
+    """Where a submitted job is: the service, the place within it, and the name there.
+
+    `portal_url` is the address where a person can look at it, when the place told one.
+    """
 
     service: str
     place: str
     name: str
+    portal_url: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         place = "/".join(quote(part, safe="") for part in self.place.split("/"))

@@ -1,0 +1,37 @@
+"""What happens while a job is being submitted, told step by step to whoever listens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """The steps in their order, and what may be said between any two of them."""
+
+    RESOLVE = "resolve"
+    AUTH = "auth"
+    PACKAGE = "package"
+    UPLOAD = "upload"
+    ENVIRONMENT = "environment"
+    STORAGE = "storage"
+    SUBMIT = "submit"
+    DONE = "done"
+    WARNING = "warning"
+    LOG = "log"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that happened. Numbers are bytes; they are None where there is nothing to count.
+
+    `skipped` is what was there already, `current` the name of what is being worked on.
+    """
+
+    kind: Kind
+    detail: str
+    completed: int | None = None
+    total: int | None = None
+    skipped: int | None = None
+    current: str | None = None
