@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -38,8 +39,19 @@ def run(argv: Sequence[str], settings: Settings | None = None, streams: Streams 
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    except OSError as error:
+        if error.filename is None or isinstance(error, BrokenPipeError):
+            raise
+        return _refused_by_the_system(error, ctx)
     finally:
         ctx.close()
+
+
+def _refused_by_the_system(error: OSError, ctx: Context) -> int:
+    """Say which path the system refused, and why: that is nothing unexpected, and nobody's mistake to report."""
+    told = AjError(f"{os.fsdecode(error.filename)}: {error.strerror}", code="refused-by-the-system")
+    ctx.tell(told)
+    return told.exit_code
 
 
 def _run(argv: Sequence[str], ctx: Context) -> int:
@@ -48,15 +60,15 @@ def _run(argv: Sequence[str], ctx: Context) -> int:
     ctx.said(found.line.found, found.command)
     if found.command is None:
         return _help(found, ctx)
-    options = room(found.command)
-    declaration = declare.read(options.Options)
+    chosen = room(found.command)
+    declaration = declare.read(chosen.Options)
     line = words.take(found.rest, declaration, found.line)
     ctx.said(line.found, found.command)
     if line.found.help:
         return _help(found, ctx)
     ctx.choose_format()
     ctx.tell_unknown_names()
-    return options.run(bind.bind(found.command, options.Options, declaration, line), ctx)
+    return chosen.run(bind.bind(found.command, chosen.Options, declaration, line), ctx)
 
 
 def room(command: Command) -> Room:

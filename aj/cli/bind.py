@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, cast
 
-from aj.base.errors import AjError, OptionError
+from aj.base.errors import OptionError
 
 if TYPE_CHECKING:
     from aj.cli.declare import Declaration, Declared
@@ -124,5 +124,3 @@ def _read(kind: Callable[[str], object], name: str, word: str) -> object:
         return kind(word)
     except ValueError as error:
         raise OptionError(f"`{name}`: {error}") from error
-    except AjError:
-        raise

@@ -14,7 +14,7 @@ HEADINGS = (STARTED, JOBS, PROJECT, SYSTEM)
 
 @dataclass(frozen=True)
 class Command:
-    """One command. `module` holds its `Options` and `run`; `exits` are its codes beside 0 and 70.
+    """One command. `module` holds its `Options` and `run`; `exits` are its codes beside 0, 1 and 70.
 
     `local` commands read the state on this machine only: no daemon, no network. `streams` commands print
     records as they come, so that `json` is `jsonl` there. `kind` names the document that it prints.

@@ -85,7 +85,7 @@ def _of_command(path: tuple[str, ...]) -> Page:
         sections.append(Section("Options", _options(declaration)))
     if command.local:
         sections.append(Section("Needs", lines=("nothing but files of this machine: no daemon, no network",)))
-    codes = tuple((str(code), EXIT_CODES[code]) for code in (0, *command.exits, 70))
+    codes = tuple((str(code), EXIT_CODES[code]) for code in (0, 1, *command.exits, 70))
     sections += [_globals(), Section("Exit codes", codes)]
     return Page(f"aj {command.name}", command.says, bind.usage(command, declaration), tuple(sections))
 

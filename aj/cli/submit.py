@@ -38,13 +38,22 @@ def run(opts: Options, ctx: Context) -> int:
         answer, spec = _submit(recipe, built, opts, ctx, taken)
         _show(spec, answer.ticket, opts, ctx)
         if opts.wait or opts.follow:
-            from aj.cli import follow
-
-            return follow.to_the_end(answer.ticket, opts, ctx)
+            return _stay(answer.ticket, opts, ctx)
     except KeyboardInterrupt:
         _tell_interrupted(built.spec, taken, ctx)
         return EXIT_INTERRUPTED
     return 0
+
+
+def _stay(ticket: Ticket, opts: Options, ctx: Context) -> int:
+    """Stay with the job. The one document has been printed, so an error here is told on stderr alone."""
+    from aj.cli import follow
+
+    try:
+        return follow.to_the_end(ticket, opts, ctx)
+    except AjError as error:
+        ctx.screen.trouble(str(error), error.hint)
+        return error.exit_code
 
 
 def check_sendable(spec: JobSpec) -> None:

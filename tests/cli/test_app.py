@@ -37,7 +37,7 @@ def test_every_command_has_a_whole_page(outside: Shell, path: tuple[str, ...]) -
     assert page.out.startswith(f"aj {command.name}: {command.says}\n\nUsage: aj {command.name}")
     for heading in ("Examples", "Everywhere", "Exit codes"):
         assert f"\n{heading}:\n" in page.out
-    for code in (0, *command.exits, 70):
+    for code in (0, 1, *command.exits, 70):
         assert f"\n  {code:<3}".rstrip() in page.out
     assert page.out == outside("help", *path).out
 
@@ -244,3 +244,14 @@ def test_every_code_is_told_in_one_table(outside: Shell) -> None:
     assert {kind.exit_code for kind in errors.KINDS} <= set(page.EXIT_CODES)
     listed = {line.split()[0] for line in outside("help", "exit-codes").out.splitlines()}
     assert listed == {str(code) for code in page.EXIT_CODES}
+
+
+@pytest.mark.rule("C-096", "C-068")
+@pytest.mark.parametrize("line", ["list", "queue list", "queue show q-00000000", "job list", "run -d -t t true"])
+def test_what_the_system_refuses_is_told_with_its_path(aj: Shell, line: str) -> None:
+    aj.template("t", "base:\nconfig: {target: {service: local}, jobs: [{instance_count: 1}]}\n")
+    blocked = aj.write("a-file", "x")
+    seen = aj(*line.split()[:1], "--json", *line.split()[1:], AJ_STATE_DIR=str(blocked))
+    assert seen.code in (1, 7)
+    assert str(blocked) in seen.err
+    assert "Traceback" not in seen.err

@@ -77,6 +77,16 @@ def test_the_code_of_a_job_that_failed(live: Shell) -> None:
     assert (records[-1]["state"], records[-1]["exitCode"]) == ("errored", 3)
 
 
+@pytest.mark.rule("C-076", "C-334", "C-014")
+def test_a_limit_of_the_waiting_stops_nothing(live: Shell) -> None:
+    live.write("long.sh", "exec sleep 100\n")
+    seen = live("run", "--wait", "--wait-timeout", "0", "--json", "long.sh")
+    assert (seen.code, seen.json["kind"]) == (124, "submission")
+    assert "; nothing was stopped" in seen.err
+    aj_id = seen.json["item"]["id"]
+    assert live("terminate", aj_id, "--grace", "1s", "--wait", "-o", "name").out == f"{aj_id}\n"
+
+
 @pytest.mark.rule("C-014", "C-023", "C-059", "C-299", "T55")
 def test_the_log_of_a_followed_job_is_all_of_stdout(live: Shell) -> None:
     live.write("talk.sh", "printf '\\033[31mred\\007 \\377\\n'; echo second\n")

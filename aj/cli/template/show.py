@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from aj.base.errors import AjError, OptionError
+from aj.base.errors import OptionError
 from aj.cli.declare import Option, Word
 from aj.template import load, origin, tree
 from aj.view import template as view
+from aj.view.screen import Format
 
 if TYPE_CHECKING:
     from aj.cli.context import Context
@@ -34,8 +35,7 @@ def run(opts: Options, ctx: Context) -> int:
         raise OptionError("`--origin`, `--why` and `--raw` are three different views", hint="give one of them")
     library = load.Library(ctx.need_project())
     if opts.raw:
-        ctx.screen.show(_raw(library, opts.name))
-        return 0
+        return _raw(library, opts.name, ctx)
     found = library.resolve(opts.name)
     ctx.tell_issues(found.warnings)
     ctx.screen.show(_view(opts, found, ctx))
@@ -54,10 +54,12 @@ def _values(found: Resolved) -> Mapping[str, Json]:
     return {path: getattr(leaf, "raw", tree.shown(leaf)) for path, leaf in tree.leaves(found.tree)}
 
 
-def _raw(library: load.Library, name: str) -> Document:
+def _raw(library: load.Library, name: str, ctx: Context) -> int:
+    """Print a file's own text: its very bytes, or as text in a document."""
     link = library.find(name)
-    try:
-        text = link.path.read_bytes().decode("utf-8", "surrogateescape")
-    except OSError as error:
-        raise AjError(f"cannot read {link.path}: {error.strerror}", code="cannot-read") from error
-    return view.raw(link.name, link.path, text)
+    data = link.path.read_bytes()
+    if ctx.screen.format is Format.TABLE:
+        ctx.screen.raw(data)
+    else:
+        ctx.screen.show(view.raw(link.name, link.path, data.decode("utf-8", "surrogateescape")))
+    return 0
