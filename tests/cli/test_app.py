@@ -181,7 +181,7 @@ def test_the_schema_of_a_command_is_a_schema(outside: Shell) -> None:
     assert outside("schema", "exec").code == 2
 
 
-@pytest.mark.rule("C-011")
+@pytest.mark.rule("C-011", "AG-16")
 def test_docs_are_packaged(outside: Shell) -> None:
     listed = outside("docs").rows
     assert listed[0][0] == "start"
@@ -224,7 +224,7 @@ def test_odd_folders(home: Home, name: str) -> None:
     assert shell("config", "path", "--json").json["items"][0]["file"] == str(folder / ".azure_jobs/aj.toml")
 
 
-@pytest.mark.rule("T99", "C-055", "C-053")
+@pytest.mark.rule("T99", "C-055", "C-053", "AG-01")
 @pytest.mark.parametrize("command", tree.COMMANDS.values(), ids=lambda command: command.name)
 def test_every_command_speaks_json_or_prints_what_is_no_document(command: Command) -> None:
     """Those without JSON print the bytes of something else: a program, a log, a script."""

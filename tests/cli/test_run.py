@@ -38,7 +38,7 @@ def test_a_submission_and_its_ticket(live: Shell) -> None:
     assert dict(line.split("\t") for line in table.out.splitlines())["status"] == "submitted"
 
 
-@pytest.mark.rule("C-022", "C-023", "C-021", "C-020", "C-078", "C-014")
+@pytest.mark.rule("C-022", "C-023", "C-021", "C-020", "C-014", "OP-01", "OP-02", "AG-05", "LC-21")
 def test_staying_to_the_end(live: Shell) -> None:
     live.write("job.sh", "echo out; echo err >&2; touch made\n")
     seen = live("run", "--wait", "--json", "job.sh")
@@ -61,7 +61,7 @@ def test_staying_to_the_end(live: Shell) -> None:
     assert live("job", "why", aj_id).rows == [["1", "it has ended: completed"]]
 
 
-@pytest.mark.rule("C-022", "C-078", "C-068", "C-014")
+@pytest.mark.rule("C-022", "C-078", "C-068", "C-014", "LC-21", "LC-22")
 def test_the_code_of_a_job_that_failed(live: Shell) -> None:
     live.write("bad.sh", "exit 3\n")
     plain = live("run", "--wait", "bad.sh")
@@ -87,7 +87,7 @@ def test_a_limit_of_the_waiting_stops_nothing(live: Shell) -> None:
     assert live("terminate", aj_id, "--grace", "1s", "--wait", "-o", "name").out == f"{aj_id}\n"
 
 
-@pytest.mark.rule("C-014", "C-023", "C-059", "C-299", "T55")
+@pytest.mark.rule("C-014", "C-023", "C-059", "C-299", "T55", "LC-19")
 def test_the_log_of_a_followed_job_is_all_of_stdout(live: Shell) -> None:
     live.write("talk.sh", "printf '\\033[31mred\\007 \\377\\n'; echo second\n")
     seen = live("run", "--follow", "talk.sh")
@@ -117,7 +117,7 @@ def test_standing_in_line(live: Shell) -> None:
     assert live("wait", ticket).code == 0
 
 
-@pytest.mark.rule("C-024", "C-025", "C-022", "C-076", "C-078", "T52")
+@pytest.mark.rule("C-024", "C-025", "C-022", "C-076", "C-078", "T52", "OP-03", "OP-04")
 def test_inside_a_running_job_and_its_end(live: Shell) -> None:
     live.write("long.sh", "echo ready; exec sleep 100\n")
     aj_id = live("run", "-e", "MARK=here", "-o", "name", "long.sh").out.strip()
@@ -138,7 +138,7 @@ def test_inside_a_running_job_and_its_end(live: Shell) -> None:
     assert live("exec", aj_id, "true", "x").code == 5
 
 
-@pytest.mark.rule("C-026", "C-025b", "C-006", "C-005")
+@pytest.mark.rule("C-026", "C-025b", "C-006", "C-005", "OP-05")
 def test_once_more_and_away(live: Shell) -> None:
     live.write("count.sh", "echo again\n")
     aj_id = live("run", "--wait", "-o", "name", "count.sh").out.strip()

@@ -76,7 +76,7 @@ def test_the_record_has_its_published_spelling() -> None:
     assert view.record(job(), NOW)["duration_s"] is None
 
 
-@pytest.mark.rule("C-021")
+@pytest.mark.rule("C-021", "LC-18")
 def test_status_tells_the_last_events_and_verbose_all() -> None:
     events = tuple(Event(number, JobState.QUEUED, rfc3339(NOW + number)) for number in range(1, 9))
     answer = JobAnswer(job(), events, 8, 2)
