@@ -99,7 +99,7 @@ def hint(name: str, tenant: str | None) -> str:
 def source(name: str, cloud: Cloud, settings: Settings, tenant: str | None, *, alone: bool) -> Source:
     """Make a source; `alone` when no other may be tried. Raises NotSetUp with what is missing, or Refusal."""
     packs.need("cloud")
-    _quiet()
+    quiet()
     try:
         credential = _MAKERS[name](cloud, settings, tenant, alone)
     except ValueError as error:  # an id with characters that no id has
@@ -197,7 +197,7 @@ def _common(cloud: Cloud, settings: Settings) -> dict[str, object]:
     return options
 
 
-def _quiet() -> None:
+def quiet() -> None:
     """Keep the libraries from writing to the log by themselves: each of their failures reaches us as an error."""
     for name in ("azure", "msal", "urllib3"):
         logger = logging.getLogger(name)

@@ -34,15 +34,17 @@ class Retrying:
             except Unavailable as error:
                 if not is_passing(error):
                     raise
-                self.clock.sleep(self._pause(error, pause_s))
+                self.clock.sleep(pause(error, pause_s, self.chance))
         return self.inner.ask(request)
 
     def send(self, request: Request) -> Response:
         """Send a change once. Raises as the inner transport."""
         return self.inner.send(request)
 
-    def _pause(self, error: Unavailable, pause_s: float) -> float:
-        return max(pause_s * (1 + JITTER * self.chance()), _asked_s(error))
+
+def pause(error: Unavailable, pause_s: float, chance: Callable[[], float] = random.random) -> float:
+    """Return how many seconds to wait before another try: a little more than `pause_s`, or what was asked for."""
+    return max(pause_s * (1 + JITTER * chance()), _asked_s(error))
 
 
 def is_passing(error: Unavailable) -> bool:
