@@ -128,12 +128,12 @@ def look(cluster: VirtualCluster, wanted: Wanted) -> Offer | Rejection:
     left = tuple(kind for kind in cluster.types if _is_of(cluster, kind))
     if not left:
         return Rejection(cluster, f"no instance types in {', '.join(cluster.regions)}")
+    before = left
     for keeps, reason in _FILTERS:
-        kept = tuple(kind for kind in left if keeps(kind, left, cluster, wanted))
-        if not kept:
-            return Rejection(cluster, reason(left, cluster, wanted))
-        left = kept
-    return _offer(cluster, wanted, left)
+        before, left = left, tuple(kind for kind in left if keeps(kind, left, cluster, wanted))
+        if not left:
+            return Rejection(cluster, reason(before, cluster, wanted))
+    return _offer(cluster, wanted, left, before)
 
 
 # Filters
@@ -277,14 +277,15 @@ _FILTERS: tuple[tuple[Keeps, Reason], ...] = (
 # Ranking
 
 
-def _offer(cluster: VirtualCluster, wanted: Wanted, kinds: Kinds) -> Offer:
+def _offer(cluster: VirtualCluster, wanted: Wanted, kinds: Kinds, before: Kinds) -> Offer:
+    """Rank the types that are left; `before` are those that would do if only there were room."""
     candidates = [_candidate(kind, cluster, wanted) for kind in kinds]
     vendors = {kind.vendor for kind in kinds}
     both = wanted.sku.accelerator is None and {NVIDIA, AMD} <= vendors
     ranked = sorted(candidates, key=lambda one: _within(one, wanted, prefers_nvidia=both))
     best = ranked[0]
     types = _joined(one.kind for one in ranked if _is_as_good(one, best, wanted))
-    return Offer(best, types, _warnings(best, candidates, wanted), _notes(best, wanted))
+    return Offer(best, types, _warnings(best, before, wanted), _notes(best, wanted))
 
 
 def _candidate(kind: InstanceType, cluster: VirtualCluster, wanted: Wanted) -> Candidate:
@@ -346,11 +347,11 @@ def _joined(kinds: Iterable[InstanceType]) -> Kinds:
 # What to tell
 
 
-def _warnings(best: Candidate, candidates: Sequence[Candidate], wanted: Wanted) -> tuple[str, ...]:
+def _warnings(best: Candidate, kinds: Kinds, wanted: Wanted) -> tuple[str, ...]:
     name, kind = best.cluster.name, best.kind
     found = []
     if best.tier is not wanted.tier:
-        found.append(f"tier {best.tier} instead of {wanted.tier}: {name} {_short_of(best, candidates, wanted)}")
+        found.append(f"tier {best.tier} instead of {wanted.tier}: {name} {_short_of(best, kinds, wanted)}")
     if wanted.sku.nvlink and not kind.has_nvlink:
         found.append(f"no NVLink: {name} has no such type with NVLink at {best.tier}; {kind.short} is taken")
     if wanted.sku.infiniband and not kind.has_infiniband and wanted.nodes > 1:
@@ -358,9 +359,9 @@ def _warnings(best: Candidate, candidates: Sequence[Candidate], wanted: Wanted) 
     return tuple(found)
 
 
-def _short_of(best: Candidate, candidates: Sequence[Candidate], wanted: Wanted) -> str:
+def _short_of(best: Candidate, kinds: Kinds, wanted: Wanted) -> str:
     """How much the cluster has at the tier that was asked for, where it has most."""
-    rows = [best.cluster.tier_quota(one.kind.series, one.kind.region, wanted.tier) for one in candidates]
+    rows = [best.cluster.tier_quota(kind.series, kind.region, wanted.tier) for kind in kinds]
     free = [quota.available for quota in rows if quota is not None and quota.available is not None]
     if not free:
         return f"publishes no quota at {wanted.tier}"
