@@ -28,6 +28,7 @@ from aj.model.ticket import Mode, Outcome, Submitted, Ticket, TicketState
 from aj.store import journal, queue, tickets
 from aj.store.archives import Archives
 from aj.store.layout import Layout
+from aj.store.runtime import Place
 from aj.wire.messages import Busy, Done, ProjectQueue, Submission, TicketAnswer, TicketList
 
 J = TypeVar("J", bound=Jobs)
@@ -247,12 +248,13 @@ class Engine(Generic[J]):
         waiting, warnings = 0, []
         for key in keys:
             try:
-                opened = self._open_key(key, str(project.directory) if project else None)
+                opened = self._own(key, str(project.directory) if project else None)
             except AjError as error:
                 warnings.append(f"{key}: {error.message}")
                 continue
             waiting += opened.desk.counts()[1]
             warnings += opened.desk.warnings()
+            opened.worker.wake()
         status = "ok" if waiting else "noop"
         return Done(status, f"{waiting} waiting in {len(keys)} projects", tuple(warnings))
 
@@ -281,7 +283,7 @@ class Engine(Generic[J]):
 
     def _take_over(self, key: str, path: str | None) -> _Opened:
         desk = Desk(self._layout, key, path, self._clock, self.hub.publish, keep_final=self._keep_final)
-        desk.open(f"socket {self._layout.socket}")
+        desk.open(f"socket {Place(self._layout).socket}")
         try:
             self.jobs.adopt(key)
         except BaseException:

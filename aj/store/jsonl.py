@@ -85,28 +85,28 @@ def read(path: Path, damaged: Callable[[str], None]) -> Iterator[dict[str, Json]
 
     Raises OSError when the file is there and cannot be read.
     """
-    for _, value in numbered(path, damaged):
-        yield value
+    for number, line in lines(path):
+        value = parse(line)
+        if value is None:
+            damaged(f"{path}:{number}")
+        else:
+            yield value
 
 
-def numbered(path: Path, damaged: Callable[[str], None]) -> Iterator[tuple[int, dict[str, Json]]]:
-    """As `read`, each with the number of its line, which counts from 1."""
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield every line that ends, unread, with its number from 1; a missing file is empty. Raises OSError."""
     try:
-        lines = path.open("rb")
+        file = path.open("rb")
     except FileNotFoundError:
         return
-    with lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.endswith(b"\n"):
-                return  # being written, or torn by a crash
-            value = _object(line)
-            if value is None:
-                damaged(f"{path}:{number}")
-            else:
-                yield number, value
+    with file:
+        for number, line in enumerate(file, start=1):
+            if line.endswith(b"\n"):  # else it is being written, or was torn by a crash
+                yield number, line
 
 
-def _object(line: bytes) -> dict[str, Json] | None:
+def parse(line: bytes) -> dict[str, Json] | None:
+    """Return what a line says, None when it is broken."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

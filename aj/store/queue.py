@@ -73,10 +73,12 @@ class Tickets:
         damage += [Damage(atomic.set_aside(path) if why.is_content else path, str(why)) for path, why in damaged]
         atomic.sweep(self._layout.tickets(self._key))
         for before, after in zip(found, tickets.as_left_behind(self._layout, self._key, found)):
+            self._remember(before)
             if after is not before:
-                after = _without_last_use(replace(after, finished_at=now))
+                request = self.whole(before.ticket).request
+                after = _without_last_use(replace(after, finished_at=now, request=request))
                 self._write(after)
-            self._remember(after)
+                self._remember(after)
         self._link_retries()
         self._order_the_ends()
         return damage

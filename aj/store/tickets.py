@@ -102,7 +102,7 @@ def scan(layout: Layout, key: str) -> Scan:
     warnings = [*set_aside_earlier(layout.tickets(key)), *(Damage(path, str(why)) for path, why in damaged)]
     if lock.living_holder(layout.ownership(key)) is None:
         tickets = as_left_behind(layout, key, tickets)
-    return Scan(tuple(replace(ticket, request=None) for ticket in tickets), tuple(map(str, warnings)))
+    return Scan(tuple(tickets), tuple(map(str, warnings)))
 
 
 def stamp(layout: Layout, key: str) -> int:
@@ -177,11 +177,11 @@ def _is_listed(ticket: Ticket, states: Sequence[str]) -> bool:
 
 
 def read_folder(layout: Layout, key: str) -> tuple[list[Ticket], list[tuple[Path, Unreadable]]]:
-    """Read every ticket of a queue: those that can be read, by sequence, and those that cannot, with why."""
+    """Read a queue without its requests: tickets that can be read, by sequence, and those that cannot, with why."""
     tickets, damaged = [], []
     for path in _ticket_files(layout.tickets(key)):
         try:
-            tickets.append(read_file(path))
+            tickets.append(read_file(path, with_request=False))
         except FileNotFoundError:
             continue  # pruned between the listing and this look
         except OSError as error:
@@ -199,11 +199,14 @@ def _ticket_files(folder: Path) -> list[Path]:
     return [folder / name for name in names if name.endswith(".json") and is_name(name.removesuffix(".json"))]
 
 
-def read_file(path: Path) -> Ticket:
-    """Read one ticket with its request. Raises Unreadable, OSError."""
+def read_file(path: Path, *, with_request: bool = True) -> Ticket:
+    """Read one ticket, with its request or without. Raises Unreadable, OSError."""
     raw = path.read_bytes()
     try:
-        ticket = codec.load(Ticket, json.loads(raw), lenient=True)
+        value = json.loads(raw)
+        if not with_request and isinstance(value, dict):
+            value.pop("request", None)  # most of the work, and nobody who looks at a queue needs it
+        ticket = codec.load(Ticket, value, lenient=True)
     except RecursionError:
         raise Unreadable("nested too deeply") from None
     except (ValueError, UserError) as error:

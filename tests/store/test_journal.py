@@ -128,6 +128,34 @@ def test_garbage_in_the_middle_is_named_and_hides_nothing(home: Home) -> None:
     assert sorted(damaged) == [f"{path}:{number}" for number in (2, 3, 4)]
 
 
+@pytest.mark.rule("C-231", "C-280")
+def test_an_end_that_cannot_be_read_leaves_the_line_before_it(home: Home) -> None:
+    put(home, 1, RecordState.INTENDED)
+    put(home, 1, RecordState.SUBMITTED)
+    path = home.layout.journal(KEY)
+    whole = path.read_bytes()
+    for broken in (
+        whole.splitlines()[1].replace(b'"submitted"', b'"dreaming"'),
+        whole.splitlines()[1][:-25] + b"}",
+        whole.splitlines()[1][:-25],
+        b'{"id":"00000001"}',
+        b'{"ts":"","id":"00000001",}',
+    ):
+        path.write_bytes(whole + broken + b"\n")
+        assert read(home) == ([("1", "submitted")], [f"{path}:3"])
+        assert [record.state.value for record in journal.newest(home.layout, KEY, lambda _: None)] == ["submitted"]
+
+
+def test_lines_that_another_program_wrote_are_read(home: Home) -> None:
+    put(home, 1)
+    path = home.layout.journal(KEY)
+    spaced = json.dumps(json.loads(path.read_bytes()), sort_keys=True).replace("00000001", "00000002")
+    with path.open("a") as out:
+        out.write(spaced + "\r\n")
+    assert read(home) == ([("1", "submitted"), ("2", "submitted")], [])
+    assert journal.KnownIds(home.layout).holds(nouns.aj_id(2))
+
+
 @pytest.mark.rule("C-281")
 def test_a_wide_journal_is_narrowed_with_a_warning(home: Home) -> None:
     put(home, 1)

@@ -337,6 +337,17 @@ def test_a_damaged_ticket_is_set_aside_and_the_others_go_on(home: Home, damage) 
     assert [str(one.path) for one in Tickets(home.layout, KEY).restore(now=NOW)] == [str(aside)]
 
 
+def test_a_ticket_whose_request_alone_is_damaged_is_listed_and_has_none(home: Home) -> None:
+    box = opened(home)
+    name = box.add(nouns.ticket(1)).ticket
+    path = home.layout.ticket(KEY, name)
+    path.write_bytes(path.read_bytes().replace(b'"argv":', b'"words":'))
+    again = opened(home)
+    assert names(again) == [name]
+    assert again.whole(name).request is None
+    assert again.whole(name).code == nouns.CODE
+
+
 def test_a_newer_release_may_have_written_more(home: Home) -> None:
     box = opened(home)
     name = box.add(nouns.ticket(1)).ticket
