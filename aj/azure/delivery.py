@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Delivery:
-    """Delivers parcels. With `allow_account_key` the account's key is asked for where the user's own right is missing."""
+    """Delivers parcels; with `allow_account_key`, by the key of the account where the user has no right himself."""
 
     settings: Settings
     allow_account_key: bool = False

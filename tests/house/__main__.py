@@ -1,6 +1,6 @@
 """One word for each chore of this repository: `python -m tests.house WORD`.
 
-setup            Debian packages that some tests use, when this machine is Debian and we are root
+setup            programs that some tests use: from Debian, when this machine is Debian and we are root, and from npm
 check            ruff, mypy, import floors; fails on the first finding
 fix              ruff, with its own repairs
 docs             write completions/ and man/ anew from the command tree
@@ -11,6 +11,7 @@ rules [WHAT]     numbered rules that no test names, of one capability or of all
 from __future__ import annotations
 
 import ast
+import json
 import os
 import shutil
 import subprocess
@@ -33,6 +34,10 @@ def call(*words: str) -> int:
 
 
 def setup() -> int:
+    return _setup_debian() or _setup_npm()
+
+
+def _setup_debian() -> int:
     missing = [package for package, name in zip(PACKAGES, PROGRAMS) if shutil.which(name) is None]
     if not missing:
         return 0
@@ -43,6 +48,23 @@ def setup() -> int:
     if call("apt-get", "update", "-qq"):
         say("apt-get update failed; trying the lists that are here")
     return call("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing)
+
+
+def _setup_npm() -> int:
+    """Install what tests/package-lock.json names, unless it is there."""
+    wanted = json.loads((HOUSE / "tests/package.json").read_text())["dependencies"]
+    if all(_npm_version(name) == version for name, version in wanted.items()):
+        return 0
+    if shutil.which("npm") is None:
+        say(f"no npm, and the tests of it will say so: {' '.join(wanted)}")
+        return 0
+    # None of them has to build or fetch anything when it is installed.
+    return call("npm", "ci", "--prefix", "tests", "--ignore-scripts", "--no-audit", "--no-fund")
+
+
+def _npm_version(name: str) -> str | None:
+    about = HOUSE / "tests/node_modules" / name / "package.json"
+    return json.loads(about.read_text())["version"] if about.exists() else None
 
 
 def check() -> int:
