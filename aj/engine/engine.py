@@ -16,15 +16,14 @@ from aj.base.clock import Clock
 from aj.base.errors import AjError, DaemonError, NotFound, Refused
 from aj.base.paths import NO_PROJECT, Folders, Project
 from aj.base.settings import Settings
-from aj.engine import reconcile, retry, submit
+from aj.engine import reconcile, records, retry, submit
 from aj.engine.desk import Desk, bare
 from aj.engine.hub import Hub
 from aj.engine.means import Entrance, Jobs, Means, Packed, Places
 from aj.engine.submit import Accepted
 from aj.engine.worker import Worker, start_direct
 from aj.model.job import JobSpec
-from aj.model.record import Record, RecordState
-from aj.model.ticket import Mode, Outcome, Submitted, Ticket, TicketState
+from aj.model.ticket import Mode, Outcome, Ticket, TicketState
 from aj.store import journal, queue, tickets
 from aj.store.archives import Archives
 from aj.store.layout import Layout
@@ -131,9 +130,9 @@ class Engine(Generic[J]):
     def stop(self) -> None:
         """Let go of everything. What waits stays on disk; what still runs will be of unknown outcome."""
         self.begin_drain()
+        self.jobs.stop()  # while the projects are still ours: it may have something to write
         for opened in self._all_opened():
             opened.desk.close()
-        self.jobs.stop()
         self.hub.close()
 
     def busy(self) -> Busy:
@@ -178,7 +177,7 @@ class Engine(Generic[J]):
             record = journal.last(self._layout, _key(project), [key]).get(key)
             if record is None:
                 raise
-            return TicketAnswer(_ticket_of(record))
+            return TicketAnswer(records.ticket_of(record))
 
     def _set_going(self, accepted: Accepted, opened: _Opened) -> TicketAnswer:
         if accepted.is_new and accepted.ticket.mode is Mode.DIRECT:
@@ -279,7 +278,9 @@ class Engine(Generic[J]):
         with opening:  # a second request waits until the first has taken up the queue
             with self._guard:
                 opened = self._opened.get(key)
-            return opened or self._take_over(key, path or tickets.project_path(self._layout, key))
+            opened = opened or self._take_over(key, path or tickets.project_path(self._layout, key))
+            opened.desk.path = path or opened.desk.path
+            return opened
 
     def _take_over(self, key: str, path: str | None) -> _Opened:
         desk = Desk(self._layout, key, path, self._clock, self.hub.publish, keep_final=self._keep_final)
@@ -331,6 +332,7 @@ class Engine(Generic[J]):
             except AjError as error:
                 told = (f"the queue is only looked at: {error.message}",)
         if opened is not None:
+            opened.worker.wake()
             return opened.desk.all(), opened.desk.warnings()
         seen = tickets.scan(self._layout, key)
         return list(seen.tickets), (*told, *seen.warnings)
@@ -354,33 +356,3 @@ class Engine(Generic[J]):
 
 def _key(project: Project | None) -> str:
     return project.key if project else NO_PROJECT
-
-
-def _ticket_of(record: Record) -> Ticket:
-    """Return a ticket as the journal remembers it."""
-    submitted = record.state is RecordState.SUBMITTED
-    outcome = Outcome.SUBMITTED if submitted else Outcome.UNKNOWN
-    if record.state is RecordState.FAILED:
-        outcome = Outcome(record.outcome) if record.outcome in tuple(Outcome) else Outcome.FAILED
-    result = Submitted(record.azure_name, record.handle, record.portal_url) if submitted and record.handle else None
-    return Ticket(
-        ticket=record.ticket,
-        id=record.id,
-        mode=Mode(record.mode),
-        state=TicketState.COMPLETED if submitted else TicketState.FAILED,
-        name=record.name,
-        service=record.service,
-        template=record.template,
-        sequence=0,
-        created_at=record.ts,
-        outcome=outcome,
-        finished_at=record.ts,
-        detail=record.note,
-        error=record.error,
-        code=record.code,
-        result=result,
-        env_names=record.env_names,
-        git=record.git,
-        agent=record.agent,
-        session=record.session,
-    )

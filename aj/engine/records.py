@@ -12,7 +12,7 @@ from aj.model.handle import Handle
 from aj.model.job import JobSpec
 from aj.model.json import Json
 from aj.model.record import Record, RecordState
-from aj.model.ticket import Fault, Outcome, Ticket
+from aj.model.ticket import Fault, Mode, Outcome, Submitted, Ticket, TicketState
 from aj.version import VERSION
 from aj.wire import codec
 
@@ -95,3 +95,33 @@ def _target(spec: JobSpec) -> dict[str, Json]:
         for key, value in target.items()
         if isinstance(value, str | int | float | bool)
     }
+
+
+def ticket_of(record: Record) -> Ticket:
+    """Return a ticket as the journal remembers it."""
+    submitted = record.state is RecordState.SUBMITTED
+    outcome = Outcome.SUBMITTED if submitted else Outcome.UNKNOWN
+    if record.state is RecordState.FAILED:
+        outcome = Outcome(record.outcome) if record.outcome in tuple(Outcome) else Outcome.FAILED
+    result = Submitted(record.azure_name, record.handle, record.portal_url) if submitted and record.handle else None
+    return Ticket(
+        ticket=record.ticket,
+        id=record.id,
+        mode=Mode.DIRECT if record.mode == Mode.DIRECT else Mode.QUEUED,
+        state=TicketState.COMPLETED if submitted else TicketState.FAILED,
+        name=record.name,
+        service=record.service,
+        template=record.template,
+        sequence=0,
+        created_at=record.ts,
+        outcome=outcome,
+        finished_at=record.ts,
+        detail=record.note,
+        error=record.error,
+        code=record.code,
+        result=result,
+        env_names=record.env_names,
+        git=record.git,
+        agent=record.agent,
+        session=record.session,
+    )

@@ -55,7 +55,6 @@ class Archives:
             raise
         with self._guard:
             self._relied_on.add(code.digest)
-            self._touch(code.digest)
         self._end(code.digest)
 
     def _claimed(self, pack: Callable[[], CodeRef]) -> CodeRef:
@@ -64,6 +63,7 @@ class Archives:
             with self._guard:
                 if self._of(code.digest):
                     self._claims[code.digest] += 1
+                    self._touch(code.digest)
                     return code
             # whoever made it failed and removed it just now: pack again
 

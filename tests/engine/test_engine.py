@@ -98,9 +98,18 @@ def test_a_project_with_an_unfinished_job_is_owned_from_the_start_but_its_queue_
     assert again.near.adopted == [project.key]
     assert lock.living_holder(stand.home.layout.ownership(project.key)) is not None
     assert again.engine.busy() == Busy(tickets_queued=1)
-    again.engine.queue_resume(project)
+    again.engine.queue_list(project, False, (), 0)  # its first request, if only a look
     done(again, 1, project)
     again.engine.stop()
+
+
+def test_a_project_that_was_opened_without_its_path_learns_it(stand: Stand, project: Project) -> None:
+    stand.engine.open_project(project.key)
+    put(stand, 1, project)
+    done(stand, 1, project)
+    assert tickets.project_path(stand.home.layout, project.key) == str(project.directory)
+    (record,) = journal.read(stand.home.layout, project.key, lambda _: None)
+    assert record.project == str(project.directory)
 
 
 def test_a_project_that_somebody_else_has_does_not_stop_the_start(stand: Stand, project: Project) -> None:
