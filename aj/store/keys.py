@@ -85,6 +85,16 @@ def _zone(value: Json) -> str:
     return name
 
 
+def _truth(value: Json) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("not true or false")
+    return value
+
+
+def _truth_of(word: str) -> Json:
+    return {"true": True, "false": False}.get(word, word)
+
+
 def _variables(value: Json) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise ValueError("not a list")
@@ -133,6 +143,7 @@ EXPERIMENT = Kind("a name of letters, digits, `_` and `-`, at most 255, not begi
 ZONE = Kind("an IANA time zone such as Europe/Berlin, or `system`", _zone)
 DURATION = Kind("a duration: 90s, 30m, 2h, 1d or 1h30m", _duration)
 SIZE = Kind("a size: 512Mi, 64Gi, 500MB or a number of bytes", _size)
+YES_NO = Kind("true or false", _truth, _truth_of)
 VARIABLES = Kind("a list of names of environment variables; `LC_*` means all that begin so", _variables, _words)
 
 KEYS: Mapping[str, Key] = MappingProxyType(
@@ -145,6 +156,11 @@ KEYS: Mapping[str, Key] = MappingProxyType(
         "workspace.subscription_id": Key("subscription of the Azure ML workspace", TEXT),
         "workspace.resource_group": Key("resource group of the Azure ML workspace", TEXT),
         "workspace.name": Key("name of the Azure ML workspace", TEXT),
+        "cloud": Key("Azure cloud: public, usgovernment, china, or the name of a table [clouds.NAME]", TEXT, "public"),
+        "tenant": Key("Azure tenant to sign in for (default: that of the credential)", TEXT),
+        "quota.max_age": Key("how long what Azure told of quota, machines and images counts as fresh", DURATION, "10m"),
+        "sing.placeholder_image": Key("image registered for jobs that run an image of Singularity's own", TEXT),
+        "storage.allow_account_key": Key("upload by the account's key where the user has no right", YES_NO, False),
         "template_repo": Key("repository of `aj template pull` and `push`", TEXT),
         "dashboard.page_size": Key("rows that `aj dash` asks for at once", whole(1, 200), 50),
         "daemon.idle": Key("how long an idle daemon stays; 0 is for ever", DURATION, "1h"),
@@ -161,15 +177,14 @@ KEYS: Mapping[str, Key] = MappingProxyType(
 )
 # Tables in which a service keeps settings of its own, which it checks itself.
 SERVICE_TABLES = ("clouds", "quota", "sing", "storage", "volcano", "azcopy", "blobfuse2")
-SERVICE_KEYS = ("cloud", "tenant")
 
 
 def is_known(key: str) -> bool:
     """Tell whether a dotted key means something to this release."""
     table = key.partition(".")[0]
-    return key in KEYS or key in SERVICE_KEYS or (table in SERVICE_TABLES and table != key)
+    return key in KEYS or (table in SERVICE_TABLES and table != key)
 
 
 def nearest(key: str) -> str | None:
     """Return the known key that a typing slip most likely meant, or None."""
-    return text.nearest(key, [*KEYS, *SERVICE_KEYS])
+    return text.nearest(key, KEYS)

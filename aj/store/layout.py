@@ -15,6 +15,7 @@ README = """This folder belongs to `aj`. It holds, and nothing else does:
   jobs/ID/               jobs of this machine: record, events, logs, work/ (the files a job wrote)
   code/                  archives of submitted code, by digest
   dryrun/                what `aj run -d` wrote
+  cache/                 what Azure told, with when it did; may be deleted at any time
   locks/                 who is writing
   run/                   the daemon's socket, when the system has no runtime folder
   reports/               reports of unexpected errors
@@ -74,6 +75,10 @@ class Layout:
     @property
     def dryrun(self) -> Path:
         return self.state / "dryrun"
+
+    @property
+    def answers(self) -> Path:
+        return self.state / "cache"
 
     @property
     def reports(self) -> Path:
