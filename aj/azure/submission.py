@@ -172,6 +172,8 @@ def send(planned: Planned, session: Session, means: Means) -> Job:
     left: list[str] = []
     try:
         return _Sending(planned, session, means, left).carry_out()
+    except OutcomeUnknown:
+        raise  # what to do next is to look, not to try again
     except AjError as error:
         if left:
             error.details["left"] = tuple(left)
