@@ -169,8 +169,6 @@ class _Open:
         try:
             while piece := os.read(self._handle, min(PIECE, left + 1)):
                 left -= len(piece)
-                if left < 0:
-                    raise Changed(self._path)
                 yield piece
             if left or facts_of(os.fstat(self._handle)) != self.facts:
                 raise Changed(self._path)

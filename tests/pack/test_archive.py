@@ -11,6 +11,7 @@ import random
 import subprocess
 import tarfile
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ from aj.base.errors import AjError, UserError
 from aj.model.code import CodeRef
 from aj.pack import archive, digest, walk
 from aj.pack.archive import Generated
-from tests.pack.trees import Link, plan, plant
+from tests.conftest import MovedClock
+from tests.pack.trees import Link, opened, plan, plant
 
 RUNNER: Generated = {b"aj_runner.sh": (b"#!/bin/bash\n", 0o755)}
 
@@ -89,6 +91,7 @@ def test_generated_files_are_sorted_in_and_do_not_count(tree: Path, store: Path)
     assert [member.name for member in found] == [
         ".ssh", ".ssh/config", "aj_runner.sh", "b.py", "d", "d/x", "empty", "l", "z", "zz", "zz/a", "zz/a/b"
     ]  # fmt: skip
+    assert [member.name for member in members(store, pack(tree, store, {b"d/new": (b"", 0o644)}))].count("d") == 1
     modes = {member.name: member.mode for member in found}
     assert (modes["aj_runner.sh"], modes[".ssh/config"]) == (0o755, 0o600)
     assert (ref.digest, ref.files, ref.bytes) == (plain.digest, plain.files, plain.bytes)
@@ -169,6 +172,18 @@ def test_T08_an_archive_above_the_limit_is_refused_with_culprits_and_the_line_to
     assert pack(tree, store, max_bytes=ref.archive_bytes) == ref
     with pytest.raises(UserError, match="above the limit"):
         pack(tree, store, max_bytes=ref.archive_bytes - 1)
+
+
+@pytest.mark.rule("C-272", "C-193")
+def test_an_archive_that_is_there_already_is_held_against_the_limit_too(
+    tree: Path, store: Path, tmp_path: Path, later: MovedClock
+) -> None:
+    chosen = plan(tree)
+    ref = archive.pack(walk.select(chosen, tmp_path / "cache", clock=later), folder=store)
+    lower = replace(chosen, max_bytes=ref.archive_bytes - 1)
+    with opened(tree) as read, pytest.raises(UserError, match="above the limit"):
+        archive.pack(walk.select(lower, tmp_path / "cache", clock=later), folder=store)
+    assert read == []
 
 
 @pytest.mark.rule("T17")

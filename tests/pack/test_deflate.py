@@ -65,6 +65,13 @@ def test_what_came_before_is_used() -> None:
     assert len(deflate.squeeze(block, block)) < len(deflate.squeeze(block, b"")) / 10
 
 
+@pytest.mark.rule("C-191")
+def test_a_block_is_pressed_with_the_one_before_as_its_dictionary() -> None:
+    block = 1 << 13
+    apart = sum(len(deflate.squeeze(TEXT[at : at + block], b"")) for at in range(0, len(TEXT), block))
+    assert len(pressed(TEXT, 2, block)) < apart * 0.9
+
+
 def test_a_failing_sink_ends_all_threads() -> None:
     def full(data: bytes) -> None:
         if len(data) > 100:

@@ -34,6 +34,7 @@ def follow(links: dict[bytes, bytes], boundary: bytes = b"") -> Fate:
         ({b"x": b"gone"}, Fate.MISSING),
         ({b"x": b"file/more"}, Fate.MISSING),
         ({b"x": b"gone/../file"}, Fate.MISSING),
+        ({b"a/x": b"gone/../x"}, Fate.MISSING),
         ({b"x": b"x"}, Fate.LOOP),
         ({b"x": b"y", b"y": b"x"}, Fate.LOOP),
         ({b"x": b".."}, Fate.OUTSIDE),
