@@ -33,8 +33,8 @@ def read(config: Config) -> Chosen:
     )
     return Chosen(
         wish,
-        _text(config, "tenant"),
-        _text(config, "sing.placeholder_image") or PLACEHOLDER,
+        config.text("tenant"),
+        config.text("sing.placeholder_image") or PLACEHOLDER,
         _sizes(_find(config, "sing.gpus")),
     )
 
@@ -42,15 +42,6 @@ def read(config: Config) -> Chosen:
 def _find(config: Config, key: str) -> Setting | None:
     """The setting of a service's own table, of the nearest file that has it."""
     return next((setting for layer in config.layers if (setting := layer.find(key)) is not None), None)
-
-
-def _text(config: Config, key: str) -> str | None:
-    found = _find(config, key)
-    if found is None or found.value is None:
-        return None
-    if not isinstance(found.value, str) or not found.value.strip():
-        raise ConfigError(f"`{key}` is {found.value!r}: it takes text", place=found.place)
-    return found.value
 
 
 def _sizes(found: Setting | None) -> dict[str, int]:

@@ -59,8 +59,7 @@ class Office:
 
     def submit(self, planned: Planned) -> Handle:
         """Send a submission. Raises as submission.send."""
-        session = self.means.session(planned.tenant)
-        return self._handle(planned.workspace, planned.tenant, submission.send(planned, session, self.means))
+        return self._handle(planned.workspace, planned.tenant, submission.send(planned, self.means))
 
     def find(self, spec: JobSpec, otherwise: Callable[[], Where]) -> Handle | None:
         """Look for the job of a submission where it was sent; `otherwise` tells where, if that is forgotten.
@@ -69,7 +68,7 @@ class Office:
         """
         sent = submission.where_sent(spec.id, self.means.memory)
         where = Where(*sent, is_certain=True) if sent else otherwise()
-        session = self.means.session(where.tenant)
+        session = self.means.session(spec, where.tenant)
         job = submission.look_up(session, where.workspace, spec, is_certain=where.is_certain)
         return None if job is None else self._handle(where.workspace, where.tenant, job)
 
@@ -85,7 +84,7 @@ class Office:
 
     def _open(self, handle: Handle) -> tuple[Session, Workspace]:
         workspace, tenant = submission.at(handle.place)
-        return self.means.session(tenant), workspace
+        return self.means.session(None, tenant), workspace
 
     def _handle(self, workspace: Workspace, tenant: str | None, job: Job) -> Handle:
         return Handle(self.service, submission.place(workspace, tenant), job.name, portal_url=job.portal)

@@ -64,11 +64,12 @@ class Delivers(Protocol):
 class Means:
     """What a submission needs of the house.
 
-    `session` opens a session in a tenant (None: the user's own); `archive` finds the file of packed code;
-    `tell` passes on what happens to the submission of an AJ ID.
+    `session` opens a session for a job (None: by the user's own settings) in a tenant (None: the user's own);
+    `chosen` reads the settings of a job's project; `archive` finds the file of packed code; `tell` passes on what
+    happens to the submission of an AJ ID.
     """
 
-    session: Callable[[str | None], Session]
+    session: Callable[[JobSpec | None, str | None], Session]
     chosen: Callable[[JobSpec], Chosen]
     deliver: Delivers
     archive: Callable[[CodeRef], Path]
@@ -95,6 +96,7 @@ class Planned:
     """
 
     service: str
+    session: Session = field(repr=False)
     workspace: Workspace
     name: str
     aj_id: str
@@ -164,14 +166,14 @@ def _is_known(session: Session, workspace: Workspace, store: Store) -> bool:
 # Changing what is there
 
 
-def send(planned: Planned, session: Session, means: Means) -> Job:
+def send(planned: Planned, means: Means) -> Job:
     """Submit, and return the job. The same again returns the same job.
 
     Raises OutcomeUnknown when the job may have arrived; any other error means that it has not.
     """
     left: list[str] = []
     try:
-        return _Sending(planned, session, means, left).carry_out()
+        return _Sending(planned, means, left).carry_out()
     except OutcomeUnknown:
         raise  # what to do next is to look, not to try again
     except AjError as error:
@@ -184,9 +186,12 @@ def send(planned: Planned, session: Session, means: Means) -> Job:
 @dataclass(frozen=True)
 class _Sending:
     planned: Planned
-    session: Session
     means: Means
     left: list[str]
+
+    @property
+    def session(self) -> Session:
+        return self.planned.session
 
     def carry_out(self) -> Job:
         try:

@@ -76,7 +76,7 @@ class Desk:
             lambda aj_id, step: self.steps.append((aj_id, step)),
         )
 
-    def _session(self, tenant: str | None) -> Session:
+    def _session(self, spec: JobSpec | None, tenant: str | None) -> Session:
         self.tenants.append(tenant)
         return self.azure.session
 

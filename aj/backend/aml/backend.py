@@ -42,7 +42,7 @@ class AmlBackend:
         chosen = payload.options(spec)
         self._office.check(spec)
         image, parcel = payload.image(spec), self._office.parcel(code)
-        search = self._search(spec, chosen)
+        search, tenant = self._search(spec, chosen)
         session, cloud = search.session, search.session.cloud.name
         found = search.target()
         target.check(found.compute, spec.shape.nodes)
@@ -52,9 +52,8 @@ class AmlBackend:
         unregistered = submission.unregistered(session, found.workspace, payload.stores(chosen, cloud))
         facts = Facts(cloud, found.compute.id, known.environment_id)
         body = payload.build(spec, chosen, parcel.code, facts, accepted_at=accepted_at)
-        tenant = self._tenant(spec, chosen)
         planned = Planned(
-            SERVICE, found.workspace, spec.name, spec.id, body, known, parcel, unregistered, tenant=tenant
+            SERVICE, session, found.workspace, spec.name, spec.id, body, known, parcel, unregistered, tenant=tenant
         )
         submission.remember(planned, self._means.memory)
         return AmlRequest(SERVICE, planned.name, body, planned)
@@ -79,17 +78,16 @@ class AmlBackend:
 
     def _where(self, spec: JobSpec) -> Where:
         """Where a submission must have gone, now that nobody remembers."""
-        chosen = payload.options(spec)
-        search = self._search(spec, chosen)
-        return Where(search.workspace(), self._tenant(spec, chosen), is_certain=search.wish.workspace is not None)
+        search, tenant = self._search(spec, payload.options(spec))
+        return Where(search.workspace(), tenant, is_certain=search.wish.workspace is not None)
 
-    def _search(self, spec: JobSpec, chosen: Options) -> Search:
-        session = self._means.session(self._tenant(spec, chosen))
+    def _search(self, spec: JobSpec, chosen: Options) -> tuple[Search, str | None]:
+        """Return the search for a job's compute, and the tenant that template or settings name."""
+        settings = self._means.chosen(spec)
+        tenant = chosen.tenant_id or settings.tenant
         wish = Wish(chosen.workspace_name, chosen.subscription_id, chosen.resource_group)
-        return Search(Places(session), chosen.compute, wish, self._means.chosen(spec).workspace, self._means.memory)
-
-    def _tenant(self, spec: JobSpec, chosen: Options) -> str | None:
-        return chosen.tenant_id or self._means.chosen(spec).tenant
+        places = Places(self._means.session(spec, tenant))
+        return Search(places, chosen.compute, wish, settings.workspace, self._means.memory), tenant
 
 
 def make(means: Means) -> AmlBackend:

@@ -50,7 +50,7 @@ class SingBackend:
         search = self._search(spec, chosen)
         workspace = search.facts.at
         facts, offer = self._facts(spec, chosen, search, asked)
-        image = payload.image(spec, chosen, self._means.chosen(spec).placeholder_image)
+        image = payload.image(spec, chosen, search.placeholder_image)
         known = submission.image(search.session, workspace, image)
         stores = payload.stores(chosen, facts.cloud)
         unregistered = submission.unregistered(search.session, workspace, stores)
@@ -58,6 +58,7 @@ class SingBackend:
         body = payload.build(spec, chosen, parcel.code, settled, accepted_at=accepted_at)
         planned = Planned(
             SERVICE,
+            search.session,
             workspace,
             spec.name,
             spec.id,
@@ -65,7 +66,7 @@ class SingBackend:
             known,
             parcel,
             unregistered,
-            self._tenant(spec, chosen),
+            search.tenant,
             offer.numbers,
         )
         submission.remember(planned, self._means.memory)
@@ -115,14 +116,12 @@ class SingBackend:
 
     def _where(self, spec: JobSpec) -> Where:
         """Where a submission must have gone, now that nobody remembers."""
-        chosen = payload.options(spec)
-        return Where(self._search(spec, chosen).workspace, self._tenant(spec, chosen), is_certain=False)
+        search = self._search(spec, payload.options(spec))
+        return Where(search.workspace, search.tenant, is_certain=False)
 
     def _search(self, spec: JobSpec, chosen: Options) -> Search:
-        return Search(self._means.session(self._tenant(spec, chosen)), chosen, self._means.chosen(spec))
-
-    def _tenant(self, spec: JobSpec, chosen: Options) -> str | None:
-        return chosen.tenant_id or self._means.chosen(spec).tenant
+        settings = self._means.chosen(spec)
+        return Search(self._means.session(spec, chosen.tenant_id or settings.tenant), chosen, settings)
 
 
 def wanted(spec: JobSpec, chosen: Options) -> Wanted:

@@ -24,11 +24,13 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 
 
 class Search:
-    """The questions of one submission, each asked once."""
+    """The questions of one submission, each asked once. `tenant` is that which template or settings name."""
 
     def __init__(self, session: Session, options: Options, chosen: Chosen) -> None:
         self.session = session
         self.places = Places(session)
+        self.tenant = options.tenant_id or chosen.tenant
+        self.placeholder_image = chosen.placeholder_image
         self._options = options
         self._chosen = chosen
 

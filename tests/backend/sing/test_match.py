@@ -164,7 +164,7 @@ def test_cpu_sizes_are_ordered_by_cores_memory_and_name(text: str, name: str) ->
     assert names(offer(some, text)) == [name]
 
 
-@pytest.mark.rule("A-076", "A-085", "A-087")
+@pytest.mark.rule("A-076", "A-085", "A-087", "C-147", "C-321")
 def test_a_cpu_size_beyond_the_list_is_never_clamped() -> None:
     some = cluster("vc", SIZES, {("Dcpu", NORTH, P): 1000})
     assert reason(some, "1xC9") == (
