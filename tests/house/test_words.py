@@ -8,7 +8,7 @@ from pathlib import Path
 
 HOUSE = Path(__file__).resolve().parents[2]
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|NotImplemented" r"Error)\b")
-MACHINE = re.compile(r"/wor" r"k/|/far" r"m/|/root/\.py" r"env")
+MACHINE = re.compile(r"(?<![\w.<>*{}-])(?:/wor" r"k/|/far" r"m/)|/root/\.py" r"env")
 SECRET = re.compile(r"(?i)(accountkey=[a-z0-9+/]{40,}|sig=[a-z0-9%]{30,}|-----BEGIN [A-Z ]*PRIVATE KEY)")
 
 
