@@ -90,7 +90,7 @@ def opened(place: Place, access: Access, settings: Settings, limits: Limits | No
     credentials.quiet()
     known = limits or Limits()
     credential = _credential(place, access)
-    gauge = Gauge(_transport(known))
+    gauge = Gauge(_transport(known, settings))
     client = _client(place, credential, settings, gauge)
     with client:
         yield Container(place, client, gauge, credential if isinstance(credential, _Credential) else None, known)
@@ -274,13 +274,14 @@ def _refusal(error: HttpResponseError, doing: str, account: str) -> AjError:
 
 def _forbidden(code: str, account: str) -> tuple[str, str]:
     """Say what is missing, and what would help."""
+    role = f"role {ROLE} on {account}"
     if code == "AuthorizationFailure":
-        return f"account {account} lets nobody in from here", "ask its owner to allow this network"
+        return f"account {account} does not let us in", f"ask its owner to allow this network, and for the {role}"
     if code == "KeyBasedAuthenticationNotPermitted":
-        return f"account {account} takes no account keys", f"role {ROLE} on {account}"
+        return f"account {account} takes no account keys", role
     if code == "AuthenticationFailed":
-        return f"account {account} did not accept the key or signature", f"role {ROLE} on {account}"
-    return f"no right to write blobs in account {account}", f"role {ROLE} on {account}"
+        return f"account {account} did not accept what we signed with", role
+    return f"no right to write blobs in account {account}", role
 
 
 def _sentence(error: HttpResponseError, status: int, code: str) -> str:
@@ -362,7 +363,6 @@ def _client(
 
     origin = Origin.of_url(place.url)
     proxy = proxies.of(settings, origin)
-    _, bundle = proxies.bundle(settings)
     return ContainerClient(
         place.url,
         place.container,
@@ -371,19 +371,23 @@ def _client(
         user_agent=f"aj/{VERSION}",
         transport=gauge,
         proxies={origin.scheme: proxy} if proxy else {},
-        connection_verify=bundle or True,
         retry_total=0,  # who waits and asks again is our own
         permit_redirects=False,
         max_single_put_size=2**40,  # who cuts a file into parts is our own, too
     )
 
 
-def _transport(limits: Limits) -> Sending:
+def _transport(limits: Limits, settings: Settings) -> Sending:
     from azure.core.pipeline.transport import RequestsTransport
+
+    _, bundle = proxies.bundle(settings)
 
     # While a body leaves, the library applies the limit of connecting to each of its small pieces.
     made: Sending = RequestsTransport(
-        connection_timeout=limits.stall_s, read_timeout=limits.stall_s, use_env_settings=False
+        connection_timeout=limits.stall_s,
+        read_timeout=limits.stall_s,
+        connection_verify=bundle or True,
+        use_env_settings=False,
     )
     return made
 

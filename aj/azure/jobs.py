@@ -51,6 +51,8 @@ class Job:
     portal: str | None
     tags: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+    created_by: str | None = None
+    gpus_per_node: int | None = None
 
     @property
     def aj_id(self) -> str | None:
@@ -146,7 +148,15 @@ def read(row: Document) -> Job:
         own.text("services", "Studio", "endpoint"),
         {name: value for name, value in own.texts("tags").items() if not name.startswith(SYSTEM_TAG)},
         noted,
+        row.text("systemData", "createdBy"),
+        _gpus(own),
     )
+
+
+def _gpus(own: Document) -> int | None:
+    """How many GPUs each node has, where we said so ourselves; the service does not tell."""
+    told = own.inner("environmentVariables").text("AJ_GPUS_PER_NODE") or ""
+    return int(told) if told.isascii() and told.isdigit() else None
 
 
 def _call(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import ctypes
+import json
+import platform
 import re
 import select
 import shutil
@@ -19,7 +22,11 @@ import trustme
 
 from aj.azure.blobs import Place
 from aj.azure.datastores import Secret
+from aj.base.clock import SYSTEM
 from aj.base.settings import Settings
+from aj.net.clouds import BLOB_SCOPE
+from aj.net.token import Token
+from tests.servers.azure import Issuer
 
 MAIN = Path(__file__).resolve().parents[1] / "node_modules/azurite/dist/src/blob/main.js"
 ACCOUNT = "devstoreaccount1"
@@ -28,6 +35,8 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 STARTS_S = 60  # seconds; it takes one on an idle machine
 _LISTENS = re.compile(rb"successfully listens on (\S+)")
 PR_SET_PDEATHSIG = 1
+# The library tells the service what it runs on, and Python starts a program to learn it, once: here and now.
+platform.platform()
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,20 @@ class Azurite:
     def place(self, container: str, url: str | None = None) -> Place:
         """A container of it, reached through another address if one is given."""
         return Place(ACCOUNT, container, f"{url or self.url}/{ACCOUNT}")
+
+
+class Accepted(Issuer):
+    """A source of tokens that the emulator accepts: it looks at whom they are for, from whom, and until when."""
+
+    def get(self, scope: str, *, tenant: str | None = None, claims: str | None = None) -> Token:
+        given = super().get(scope, tenant=tenant, claims=claims)
+        if scope != BLOB_SCOPE:
+            return given
+        now = int(SYSTEM.now())
+        more = {"aud": "https://storage.azure.com", "iss": "https://sts.windows.net/t/", "iat": now, "nbf": now - 60}
+        head, _, end = given.value.split(".")
+        body = base64.urlsafe_b64encode(json.dumps({**more, "exp": now + 3600}).encode()).decode().rstrip("=")
+        return Token(f"{head}.{body}.{end}", given.expires_at, given.source)
 
 
 @contextlib.contextmanager
