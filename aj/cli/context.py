@@ -173,11 +173,12 @@ class Context:
         self.tell_unknown_settings()
 
     def tell_unknown_settings(self) -> None:
-        """Warn of keys in the files of settings that mean nothing to this release."""
-        for error in self.config.unknown():
-            hint = f"; {error.hint}" if error.hint else ""
-            file, line = (error.place.file, error.place.line) if error.place else (None, None)
-            self.warn(f"{error.message}{hint}", code="unknown-setting", file=file, line=line)
+        """Warn of keys in the files of settings that mean nothing to this release, or nothing where they stand."""
+        for code, errors in (("unknown-setting", self.config.unknown()), ("users-setting", self.config.misplaced())):
+            for error in errors:
+                hint = f"; {error.hint}" if error.hint else ""
+                file, line = (error.place.file, error.place.line) if error.place else (None, None)
+                self.warn(f"{error.message}{hint}", code=code, file=file, line=line)
 
     def _streaming(self, chosen: Format) -> Format:
         """A stream of records has no single document: there `json` is `jsonl`."""

@@ -21,7 +21,7 @@ from aj.base.paths import Project
 from aj.base.settings import Settings
 from aj.model.json import Json
 from aj.store import atomic, keys, lock, toml_lines
-from aj.store.keys import KEYS, Key, Value
+from aj.store.keys import KEYS, Key, Scope, Value
 from aj.store.layout import Layout
 
 FILE = "aj.toml"
@@ -110,7 +110,8 @@ class Config:
         variable = VARIABLES.get(key)
         if variable and (word := self.settings.get(variable)):
             return Setting(key, known.kind.typed(word), "environment", Place(variable))
-        found = (setting for layer in self.layers if (setting := layer.find(key)) is not None)
+        layers = (layer for layer in self.layers if _counts(known, layer))
+        found = (setting for layer in layers if (setting := layer.find(key)) is not None)
         return next(found, Setting(key, known.default, "default"))
 
     def value(self, key: str) -> Value:
@@ -128,6 +129,15 @@ class Config:
             for layer in self.layers
             for key in layer.names()
             if not keys.is_known(key)
+        ]
+
+    def misplaced(self) -> list[ConfigError]:
+        """Return an error, to be told as a warning, for every value of a project that only the user can give."""
+        return [
+            _for_the_user(setting)
+            for layer in self.layers
+            for key in layer.names()
+            if key in KEYS and not _counts(KEYS[key], layer) and (setting := layer.find(key)) is not None
         ]
 
     def text(self, key: str) -> str | None:
@@ -162,6 +172,18 @@ class Config:
     def timezone(self) -> str:
         """The zone as written, unchecked: whoever shows times goes on with the system's zone."""
         return str(self.setting("timezone").value)
+
+
+def _counts(known: Key, layer: Layer) -> bool:
+    return known.scope is Scope.ANY or layer.source == Scope.USER
+
+
+def _for_the_user(setting: Setting) -> ConfigError:
+    return ConfigError(
+        f"`{setting.key}` is a setting of the user: it has no effect here",
+        hint=f"`aj config set --user {setting.key} {setting.value}`",
+        place=setting.place,
+    )
 
 
 def checked(setting: Setting) -> Value:

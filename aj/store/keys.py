@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -35,13 +36,25 @@ class Kind:
     typed: Callable[[str], Json] = str
 
 
+class Scope(StrEnum):
+    """Where a setting may stand. `ANY`: in a project and for the user; the project's wins."""
+
+    ANY = "any"
+    USER = "user"
+
+
 @dataclass(frozen=True)
 class Key:
-    """One setting."""
+    """One setting. With `needs_restart` a running daemon goes on with the value it was started with.
+
+    What one daemon reads for all projects of its user has the scope `USER`: a project cannot set it.
+    """
 
     says: str
     kind: Kind
     default: Json = None
+    scope: Scope = Scope.ANY
+    needs_restart: bool = False
 
 
 def _text(value: Json) -> str:
@@ -137,6 +150,10 @@ def choice(*words: str) -> Kind:
     return Kind("one of " + ", ".join(words), check)
 
 
+def _of_the_daemon(says: str, kind: Kind, default: Json = None) -> Key:
+    return Key(says, kind, default, Scope.USER, needs_restart=True)
+
+
 TEXT = Kind("text", _filled)
 NAME = Kind("the name of a template: letters, digits, `_`, `.` and `-`", _matching(_NAME))
 EXPERIMENT = Kind("a name of letters, digits, `_` and `-`, at most 255, not beginning with `-`", _matching(_EXPERIMENT))
@@ -163,15 +180,19 @@ KEYS: Mapping[str, Key] = MappingProxyType(
         "storage.allow_account_key": Key("upload by the account's key where the user has no right", YES_NO, False),
         "template_repo": Key("repository of `aj template pull` and `push`", TEXT),
         "dashboard.page_size": Key("rows that `aj dash` asks for at once", whole(1, 200), 50),
-        "daemon.idle": Key("how long an idle daemon stays; 0 is for ever", DURATION, "1h"),
-        "logs.keep": Key("newest output of a job that is kept in any case", SIZE, "1Mi"),
+        "daemon.idle": _of_the_daemon("how long an idle daemon stays; 0 is for ever", DURATION, "1h"),
+        "logs.keep": _of_the_daemon("newest output of a job that is kept in any case", SIZE, "1Mi"),
         "code.max_bytes": Key("largest archive that is sent", SIZE, "5000Mi"),
         "retention.dry_runs": Key("files of dry runs that are kept", whole(1, 100_000), 50),
-        "retention.queue": Key("tickets that are kept once they are over", whole(1, 100_000), 200),
-        "retention.work": Key("how long the files that a local job wrote are kept", DURATION, "30d"),
-        "retention.jobs": Key("how long the records of local jobs are kept", DURATION, "90d"),
-        "local.slots": Key("local jobs that run at once (default: the CPUs)", whole(1, 10_000), os.cpu_count() or 1),
-        "local.gpus": Key("GPUs that local jobs share (default: those that nvidia-smi names)", whole(0, 4096)),
+        "retention.queue": _of_the_daemon("tickets that are kept once they are over", whole(1, 100_000), 200),
+        "retention.work": _of_the_daemon("how long the files that a local job wrote are kept", DURATION, "30d"),
+        "retention.jobs": _of_the_daemon("how long the records of local jobs are kept", DURATION, "90d"),
+        "local.slots": _of_the_daemon(
+            "local jobs that run at once (default: the CPUs)", whole(1, 10_000), os.cpu_count() or 1
+        ),
+        "local.gpus": _of_the_daemon(
+            "GPUs that local jobs share (default: those that nvidia-smi names)", whole(0, 4096)
+        ),
         "local.pass_env": Key("further variables that a local job inherits from the shell", VARIABLES, []),
     }
 )

@@ -34,6 +34,11 @@ def own(project: Project, text: str, name: str = "aj.toml") -> Path:
     return project.directory / name
 
 
+def put(home: Home, project: Project, key: str, text: str) -> Path:
+    """Write the file in which a key counts."""
+    return user(home, text) if keys.KEYS[key].scope is keys.Scope.USER else own(project, text)
+
+
 def read(home: Home, project: Project | None) -> Config:
     return config.read(home.layout, project)
 
@@ -98,6 +103,38 @@ def test_the_nearest_layer_wins_key_by_key(home: Home, project: Project) -> None
 
 
 @pytest.mark.rule("C-083")
+def test_what_only_the_daemon_reads_is_taken_from_the_user_alone(home: Home, project: Project) -> None:
+    file = own(project, '[local]\nslots = 1\npass_env = ["A"]\n[retention]\nwork = "1d"\ndry_runs = 7\n')
+    other = user(home, "[local]\nslots = 3\n")
+    found = read(home, project)
+    setting = found.setting("local.slots")
+    assert (setting.value, setting.source, str(setting.place)) == (3, "user", f"{other}:2")
+    assert (found.setting("retention.work").source, found.seconds("retention.work")) == ("default", 30 * 86400)
+    assert (found.words("local.pass_env"), found.number("retention.dry_runs")) == (("A",), 7)
+    assert [(str(error), error.hint) for error in found.misplaced()] == [
+        (
+            f"{file}:2: `local.slots` is a setting of the user: it has no effect here",
+            "`aj config set --user local.slots 1`",
+        ),
+        (
+            f"{file}:5: `retention.work` is a setting of the user: it has no effect here",
+            "`aj config set --user retention.work 1d`",
+        ),
+    ]
+    assert read(home, None).misplaced() == []
+
+
+@pytest.mark.rule("C-083", "C-085")
+def test_a_setting_says_whose_it_is_and_whether_the_daemon_must_start_anew() -> None:
+    of_user = {key for key, known in keys.KEYS.items() if known.scope is keys.Scope.USER}
+    assert of_user == {
+        *("daemon.idle", "logs.keep", "retention.queue", "retention.work", "retention.jobs"),
+        *("local.slots", "local.gpus"),
+    }
+    assert {key for key, known in keys.KEYS.items() if known.needs_restart} == of_user
+
+
+@pytest.mark.rule("C-083")
 def test_the_environment_stands_above_both_files(home: Home, project: Project) -> None:
     own(project, 'output = "json"\n[daemon]\nidle = "2h"\n')
     found = config.read(home.layout, project, home.having(AJ_OUTPUT="yaml", AJ_DAEMON_IDLE="5m").settings)
@@ -146,9 +183,9 @@ WRONG = [
 def test_a_wrong_value_is_told_with_its_place_by_whoever_needs_it(
     home: Home, project: Project, key: str, value: str, due: str
 ) -> None:
-    file = own(project, f"# a\n# b\n{key} = {value}\n")
+    file = put(home, project, key, f"# a\n# b\n{key} = {value}\n")
     found = read(home, project)
-    assert found.setting(key).source == "project"
+    assert found.setting(key).place is not None
     with pytest.raises(ConfigError) as caught:
         found.value(key)
     assert str(caught.value).startswith(f"{file}:3: `{key}` is ")
@@ -170,7 +207,7 @@ def test_a_wrong_value_is_told_with_its_place_by_whoever_needs_it(
     ],
 )
 def test_other_forms_of_a_value(home: Home, project: Project, key: str, value: str, due: object) -> None:
-    own(project, f"{key} = {value}\n")
+    put(home, project, key, f"{key} = {value}\n")
     assert read(home, project).value(key) == due
 
 
@@ -429,12 +466,12 @@ def test_sixteen_processes_that_set_different_keys_all_succeed(home: Home, proje
         "output": "json",
         "color": "never",
         "dashboard.page_size": "7",
-        "daemon.idle": "3h",
-        "logs.keep": "2Mi",
+        "cloud": "c",
+        "tenant": "u",
+        "quota.max_age": "3h",
         "code.max_bytes": "9Mi",
-        "retention.queue": "9",
         "retention.dry_runs": "8",
-        "retention.work": "1d",
+        "sing.placeholder_image": "i",
     }
     assert len(words) == 16
     children = [

@@ -82,3 +82,16 @@ def test_the_files(aj: Shell) -> None:
     rows = aj("config", "path").rows
     assert [(row[0], row[1]) for row in rows] == [("project", "yes"), ("user", "no")]
     assert rows[0][2] == str(aj.directory / ".azure_jobs/aj.toml")
+
+
+@pytest.mark.rule("C-085")
+def test_a_setting_of_the_user_in_a_project_is_a_warning(aj: Shell) -> None:
+    aj.write(".azure_jobs/aj.toml", "[local]\nslots = 1\n")
+    aj("config", "set", "--user", "local.slots", "3")
+    seen = aj("config", "show", "--json")
+    slots = next(item for item in seen.json["items"] if item["key"] == "local.slots")
+    assert (seen.code, slots["value"], slots["source"]) == (0, 3, "user")
+    assert aj("config", "show").err == (
+        "aj: warning: .azure_jobs/aj.toml:2: `local.slots` is a setting of the user: it has no effect here;"
+        " `aj config set --user local.slots 1`\n"
+    )
