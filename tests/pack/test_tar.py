@@ -69,6 +69,14 @@ def test_an_extended_header_stands_only_where_a_name_does_not_fit(length: int, k
 
 
 @pytest.mark.rule("C-189")
+@pytest.mark.parametrize("length", range(984, 1000))
+def test_the_length_of_a_record_counts_its_own_digits(length: int) -> None:
+    path = (b"d" * 200 + b"/") * 4
+    path += b"n" * (length - len(path))
+    assert raw(read(whole(member(path)))[0].name) == path
+
+
+@pytest.mark.rule("C-189")
 def test_sizes_above_what_fits_have_an_extended_header() -> None:
     head = tar.header(b"big", tar.FILE, size=8**11, mode=0o644)
     assert tarfile.TarInfo.frombuf(head[1024:1536], "utf-8", "strict").size == 8**11 - 1
