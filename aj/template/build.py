@@ -22,7 +22,7 @@ from aj.model.job import JobSpec, Task
 from aj.model.json import Json
 from aj.model.names import NameStyle
 from aj.model.words import Command
-from aj.template import check, issue, sections, shape, tree
+from aj.template import check, issue, script, sections, shape, tree, venv
 from aj.template.issue import Issue
 from aj.template.load import Resolved
 from aj.template.reader import Reader
@@ -85,11 +85,15 @@ def build(resolved: Resolved | None, request: Request, *, options_of: OptionsOf)
     service = reader.section("target").text("service") or request.service
     facts = options_of(service)(config).facts
     _check_amlt(request, facts)
-    inherited = _inherited(request) if facts.runs_here else {}
     decided = shape.decide(config, facts, request.asked)
     env = _env(job, request, facts)
-    command = _command(request, facts, {**inherited, **env.job})
-    warnings = [*issues, *decided.warnings, *env.told, *map(issue.note, command.notes), *_unused(command, facts)]
+    lent = venv.lent(_free(request.caller), env.job, request.directory) if facts.runs_here else venv.Lent({})
+    path = {**lent.env, **env.job}.get("PATH", "") if facts.runs_here else None
+    command = _command(request, facts, path)
+    setup, lines = reader.section("environment").texts("setup"), job.lines("command")
+    missing = script.check(command.argv, request.directory, path=path, may_be_made=bool(setup or lines))
+    notes = map(issue.note, (*lent.notes, *command.notes))
+    warnings = [*issues, *decided.warnings, *env.told, *missing, *notes, *_unused(command, facts)]
     spec = JobSpec(
         id=request.id,
         name=_name(request, command, AMLT if request.amlt else service, facts, decided),
@@ -103,10 +107,10 @@ def build(resolved: Resolved | None, request: Request, *, options_of: OptionsOf)
         code=_code(reader, request, facts),
         sku=decided.sku,
         image=facts.image,
-        setup=reader.section("environment").texts("setup"),
-        lines=job.lines("command"),
+        setup=setup,
+        lines=lines,
         env=env.job,
-        inherited=inherited,
+        inherited=lent.env,
         tasks=env.tasks,
         config=plain_config(config),
         start_timeout_s=job.seconds("start_timeout") if request.start_timeout_s is None else request.start_timeout_s,
@@ -138,8 +142,11 @@ def _check_amlt(request: Request, facts: Facts) -> None:
     raise OptionError(f"--amlt: amlt does not know {what}", hint="leave out --amlt")
 
 
-def _command(request: Request, facts: Facts, env: Mapping[str, str]) -> Command:
-    """Read the words of the command line; none are needed when every Task brings its own."""
+def _command(request: Request, facts: Facts, path: str | None) -> Command:
+    """Read the words of the command line; none are needed when every Task brings its own.
+
+    `path` is the PATH of a job of this machine.
+    """
     if not request.argv and facts.tasks and all(task.lines for task in facts.tasks):
         return Command(())
     if not request.argv and (waiting := [task.name for task in facts.tasks if not task.lines]):
@@ -149,12 +156,8 @@ def _command(request: Request, facts: Facts, env: Mapping[str, str]) -> Command:
         str(request.directory),
         is_file=os.path.isfile,
         resolve=os.path.realpath,
-        has_uv=not facts.runs_here or _has_program("uv", env.get("PATH", "")),
+        has_uv=path is None or script.is_found("uv", path),
     )
-
-
-def _has_program(name: str, path: str) -> bool:
-    return any(os.access(Path(folder, name), os.X_OK) for folder in path.split(os.pathsep) if folder)
 
 
 def _unused(command: Command, facts: Facts) -> list[Issue]:
@@ -206,13 +209,6 @@ def _overridden(name: str, who: str, section: Reader | None = None) -> Issue:
     message = f"{who} sets {name}, which aj itself sets: the value of aj holds"
     place, path = (section.place(name), section.at(name)) if section else (None, "")
     return issue.warning(message, place, path=path, code="injected-env")
-
-
-def _inherited(request: Request) -> dict[str, str]:
-    """What the caller lends, and where `uv` finds the environment of the invocation directory."""
-    venv = request.directory / ".venv"
-    own = {"UV_PROJECT_ENVIRONMENT": str(venv), "UV_NO_SYNC": "1"} if venv.is_dir() else {}
-    return {**own, **_free(request.caller)}
 
 
 def _code(reader: Reader, request: Request, facts: Facts) -> CodePlan:

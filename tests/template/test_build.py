@@ -186,6 +186,44 @@ def test_uv_finds_the_environment_of_the_folder_unless_the_user_says_otherwise(t
 
 
 @pytest.mark.rule("C-157")
+def test_without_uv_the_environment_of_the_folder_stands_first(tmp_path: Path) -> None:
+    venv, own = tmp_path / ".venv", tmp_path / "own"
+    for program in (venv / "bin/python", own / "x"):
+        program.parent.mkdir(parents=True)
+        program.write_text("")
+        program.chmod(0o755)
+    (tmp_path / "train.py").write_text("")
+    alone = request(tmp_path, "train.py", caller={"PATH": str(own)})
+    found = built(tmp_path, LOCAL, request=alone)
+    assert found.spec.argv == ("python3", "train.py")
+    assert found.spec.inherited["VIRTUAL_ENV"] == str(venv)
+    assert found.spec.inherited["PATH"] == f"{venv}/bin:{own}"
+    assert [(one.level.value, one.message) for one in found.warnings] == [
+        ("note", "no `uv` on the job's PATH: `.venv/bin` of this directory stands first on it"),
+        ("note", "no `uv` on the job's PATH: `python3` runs the file"),
+    ]
+    for changed in (
+        replace(alone, caller={**alone.caller, "VIRTUAL_ENV": "/other"}),
+        replace(alone, caller={**alone.caller, "CONDA_DEFAULT_ENV": "torch"}),
+    ):
+        assert built(tmp_path, LOCAL, request=changed).spec.inherited["PATH"] == str(own)
+    based = replace(alone, caller={**alone.caller, "CONDA_DEFAULT_ENV": "base"})
+    assert built(tmp_path, LOCAL, request=based).spec.inherited["PATH"] == f"{venv}/bin:{own}"
+    given = built(tmp_path, LOCAL, request=replace(alone, env={"PATH": "/mine"})).spec
+    assert (given.env["PATH"], given.inherited["PATH"], "VIRTUAL_ENV" in given.inherited) == ("/mine", str(own), False)
+    (own / "x").rename(own / "uv")
+    with_uv = built(tmp_path, LOCAL, request=alone)
+    assert (with_uv.spec.argv[:2], with_uv.warnings) == (("uv", "run"), ())
+    assert with_uv.spec.inherited == {"UV_PROJECT_ENVIRONMENT": str(venv), "UV_NO_SYNC": "1", "PATH": str(own)}
+
+
+@pytest.mark.rule("C-157")
+def test_an_environment_without_a_python_is_not_one(tmp_path: Path) -> None:
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    assert "VIRTUAL_ENV" not in built(tmp_path, LOCAL, request=request(tmp_path, caller={"PATH": "/b"})).spec.inherited
+
+
+@pytest.mark.rule("C-157")
 def test_without_uv_on_this_machine_python_runs_the_file(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("")
     (tmp_path / "bin").mkdir()
