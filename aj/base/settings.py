@@ -118,6 +118,14 @@ INJECTED = frozenset(
         "AJ_CHECKPOINT_DIR",
         "AJ_SETUP",
         "AJ_COMMAND",
+        "AJ_SETUP_TIMEOUT",
+        "AJ_TERM_GRACE",
+        "AJ_BOOTSTRAP_TIMEOUT",
+        "AJ_ATTEMPT",
+        "AJ_ATTEMPT_TOKEN",
+        "AJ_NODE_DIR",
+        "AJ_RANK_DIR",
+        "AJ_SSH",
     }
 )
 
