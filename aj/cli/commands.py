@@ -177,7 +177,7 @@ COMMANDS = (
     ),
     command(
         "queue wait",
-        "wait until tickets have ended",
+        "wait until tickets are submitted (what the job does then: `aj wait`)",
         "aj queue wait q-1a2b3c4d",
         "aj queue wait q-1a2b3c4d --timeout 10m",
         exits=(2, 3, 7, 124, 130),

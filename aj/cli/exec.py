@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base import proc
-from aj.base.errors import AjError, Refused
-from aj.cli import named
+from aj.base.errors import AjError, OptionError, Refused
+from aj.cli import declare, named
 from aj.cli.declare import Option, Word, filled, whole
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ class Options:
 
 
 def run(opts: Options, ctx: Context) -> int:
-    """Run it and return its own exit code. Raises NotFound, Refused when the job does not run."""
+    """Run it and return its own exit code. Raises OptionError, NotFound, Refused when the job does not run."""
+    first = opts.command[0].partition("=")[0]
+    if first in declare.read(Options).by_spelling:
+        raise OptionError(f"`{first}` is no command: options stand before ID", hint=f"`aj exec {first} ... ID CMD`")
     found = named.find(ctx, opts.job)
     if found.job is None:
         raise Refused(f"{opts.job} does not run yet", hint=f"`aj queue show q-{found.id}`", code="not-running")

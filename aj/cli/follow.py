@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from aj.base.errors import AjError
+from aj.base.errors import AjError, JobFailed
 from aj.cli import logs
 from aj.client.client import Client
 from aj.model.state import JobState
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from aj.cli.context import Context
     from aj.cli.run import Options
     from aj.model.ticket import Ticket
-    from aj.model.workload import Workload
+    from aj.model.workload import Event, Workload
 
 
 class Watch:
@@ -25,6 +25,7 @@ class Watch:
         self.over = threading.Event()
         self.job: Workload | None = None
         self.error: AjError | None = None
+        self._last: Event | None = None
         self._ctx = ctx
         self._job_id = job_id
         self._timeout_s = timeout_s
@@ -37,13 +38,12 @@ class Watch:
 
     def _run(self) -> None:
         client = Client(self._ctx.settings, self._ctx.project)
-        shown = 0
+        shown = view.Shown()
         try:
             for answer in client.jobs.wait(self._job_id, timeout_s=self._timeout_s):
-                for event in answer.events:
-                    if event.number > shown:
-                        shown = event.number
-                        self._ctx.screen.note(view.event_line(event))
+                shown, events = view.news(answer, shown, self._ctx.clock.now())
+                for event in events:
+                    self._tell(event)
                 self.job = answer.workload
         except AjError as error:
             self.error = error
@@ -51,28 +51,43 @@ class Watch:
             client.close()
             self.over.set()
 
+    def _tell(self, event: Event) -> None:
+        """Say a change of state; the end is kept until the last bytes of the log are written."""
+        if event.state.is_final:
+            self._last = event
+        else:
+            self._ctx.screen.note(view.event_line(event))
+
     def end(self) -> Workload:
-        """Wait for the end and return the job. Raises TimedOut, DaemonError."""
+        """Wait for the end, say it, and return the job. Raises TimedOut, DaemonError."""
         while not self.over.wait(1.0):
             pass  # short waits, so that Ctrl-C is heard
+        if self._last is not None:
+            self._ctx.screen.note(view.event_line(self._last))
         if self.error is not None:
             raise self.error
         assert self.job is not None, "a wait that ends well has seen the job"
         return self.job
 
 
-def to_the_end(ticket: Ticket, opts: Options, ctx: Context) -> int:
-    """Stay until the job has ended; tell where its files are; return the exit code of the command."""
-    watch = Watch(ctx, ticket.id, opts.wait_timeout_s).start()
+def to_the_end(ticket: Ticket, opts: Options, watch: Watch, ctx: Context) -> Workload:
+    """Stay until the job has ended and return it; tell where its files are. Raises TimedOut, DaemonError."""
+    watch.start()
     if opts.follow:
-        logs.follow(ctx, ticket.id, logs.Options(ticket.id, follow=True), stop=watch.over)
+        logs.follow(ctx, ticket.id, logs.Options(ticket.id, follow=True, label=opts.label), stop=watch.over)
     job = watch.end()
     if job.workdir:
         ctx.screen.note(f"files of the job: {job.workdir}")
-    if job.state is JobState.COMPLETED:
-        return 0
-    ctx.screen.trouble(f"job {view.state_line(job)}", f"`aj logs {job.id}`, `aj status {job.id}`")
-    return exit_code(job, passed_on=opts.exit_status)
+    return job
+
+
+def failure(job: Workload) -> JobFailed:
+    """Return the error that a job is which did not complete."""
+    return JobFailed(
+        f"job {view.state_line(job)}",
+        hint=f"`aj logs {job.id}`, `aj status {job.id}`",
+        details={"id": job.id, "state": job.state.value},
+    )
 
 
 def exit_code(job: Workload, *, passed_on: bool) -> int:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base import clock, units
-from aj.base.errors import AjError
-from aj.cli import named
+from aj.base.errors import AjError, NotFound
+from aj.cli import leaving, named
 from aj.cli.declare import Option, Word, choice, filled, whole
 from aj.model.log import Source
 from aj.store import joblogs, jobs
@@ -53,6 +53,9 @@ class Options:
     source: Annotated[
         tuple[Source, ...] | None, Option("--source", "user, runner, platform", "NAMES", sources, values="source")
     ] = None
+    label: Annotated[bool, Option("--label", "`[rank 2]` before each line, so that processes can be told apart")] = (
+        False
+    )
     grep: Annotated[str | None, Option("--grep", "only lines with this text", "TEXT", filled)] = None
     raw: Annotated[bool, Option("--raw", "let every control sequence through to the terminal")] = False
 
@@ -60,10 +63,12 @@ class Options:
 def run(opts: Options, ctx: Context) -> int:
     """Print the log. Raises NotFound, UserError when several jobs fit."""
     job_id = named.on_disk(ctx, opts.job)
+    need_part(ctx, job_id, opts)
     if opts.follow:
         if ctx.screen.format is Format.JSON:
             ctx.screen.format = Format.JSONL
-        follow(ctx, job_id, opts)
+        with leaving.telling(leaving.goes_on(ctx, (job_id,))):
+            follow(ctx, job_id, opts)
         return 0
     chunks = joblogs.read(
         ctx.layout.job(job_id),
@@ -82,6 +87,26 @@ def run(opts: Options, ctx: Context) -> int:
     if not written:
         _tell_silence(job_id, ctx)
     return 0
+
+
+def need_part(ctx: Context, job_id: str, opts: Options) -> None:
+    """Refuse a process or a start that the job does not have. Raises NotFound naming those that it has."""
+    if opts.rank is None and opts.attempt is None:
+        return
+    job = jobs.read(ctx.layout, job_id)
+    last = max(1, job.attempt, *joblogs.attempts(ctx.layout.job(job_id)))
+    if opts.attempt is not None and opts.attempt > last:
+        raise _no_part("attempt", opts.attempt, job_id, 1, last)
+    most = job.nodes * job.processes_per_node - 1
+    if opts.rank is not None and opts.rank > most:
+        raise _no_part("rank", opts.rank, job_id, 0, most)
+
+
+def _no_part(noun: str, number: int, job_id: str, first: int, last: int) -> NotFound:
+    there = f"{noun}s {first}-{last}" if last > first else f"{noun} {first}"
+    return NotFound(
+        f"{job_id} has no {noun} {number}", hint=f"it has {there}", code=f"no-such-{noun}", details={"id": job_id}
+    )
 
 
 def follow(ctx: Context, job_id: str, opts: Options, *, stop: threading.Event | None = None) -> None:
@@ -103,7 +128,7 @@ def follow(ctx: Context, job_id: str, opts: Options, *, stop: threading.Event | 
         return
     for chunk in chunks:
         for line in _lines(chunk, opts):
-            ctx.screen.item(line)
+            ctx.screen.item({"type": "log", **line})
 
 
 def _since(opts: Options, ctx: Context) -> float | None:
@@ -116,10 +141,10 @@ def _print(chunks: Iterator[Chunk], opts: Options, ctx: Context) -> bool:
     """Write the bytes; whether there were any."""
     write = ctx.screen.raw if opts.raw else ctx.screen.verbatim
     written = False
-    for chunk in chunks:
+    for chunk in view.whole_lines(chunks) if opts.label else chunks:
         data = chunk.data if opts.grep is None else _matching(chunk.data, opts.grep)
         if data:
-            write(data)
+            write(view.labelled(chunk, data) if opts.label else data)
             written = True
     return written
 

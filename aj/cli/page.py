@@ -70,7 +70,8 @@ def _of_group(path: tuple[str, ...]) -> Page:
         Section(heading, tuple((name[0], says) for name, says in tree.under(heading))) for heading in leaf.HEADINGS
     ]
     first = Section("First steps", lines=("aj init local", "aj run -t local train.py", "aj help templates"))
-    return Page("aj", "submit and run jobs from one file", "aj COMMAND", (first, *headings, _globals()))
+    topics = Section("Topics (`aj help TOPIC`)", tuple(tree.TOPICS.items()))
+    return Page("aj", "submit and run jobs from one file", "aj COMMAND", (first, *headings, topics, _globals()))
 
 
 def _of_command(path: tuple[str, ...]) -> Page:
@@ -91,7 +92,11 @@ def _of_command(path: tuple[str, ...]) -> Page:
 
 
 def _options(declaration: Declaration) -> tuple[tuple[str, str], ...]:
-    return tuple((_spelled(option), option.says) for _, option in declaration.options)
+    return tuple((_spelled(option), _says(option)) for _, option in declaration.options)
+
+
+def _says(option: Option) -> str:
+    return f"{option.says}; may be given again" if option.repeats else option.says
 
 
 def _globals() -> Section:
@@ -101,7 +106,7 @@ def _globals() -> Section:
 
 def _spelled(option: Option) -> str:
     named = ", ".join(option.spellings)
-    return f"{named} {option.value}{'...' if option.repeats else ''}" if option.value else named
+    return f"{named} {option.value}" if option.value else named
 
 
 def document(path: tuple[str, ...]) -> Document:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import OptionError
+from aj.cli import declare
 from aj.cli.declare import Option, Word, choice, duration, filled
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Options:
     nodes: Annotated[str | None, Option("-n --nodes", "nodes; else the template's", "N")] = None
     processes: Annotated[
         str | None,
-        Option("-p --processes --gpn --gpus-per-node", "SKU size of a node: GPUs, or the place of a CPU size", "N"),
+        Option("-p --processes --gpn --gpus-per-node", "GPUs of a node (G SKU), or the size tier (C SKU)", "N"),
     ] = None
     per_node: Annotated[
         str | None, Option("--ppn --processes-per-node", "processes that are started on each node (1)", "N")
@@ -36,7 +37,10 @@ class Options:
         tuple[str, ...], Option("-e --env", "a variable of the job; a name alone takes yours", "K=V", repeats=True)
     ] = ()
     env_file: Annotated[
-        tuple[str, ...], Option("--env-file", "variables by the line", "FILE", repeats=True, values="file")
+        tuple[str, ...],
+        Option(
+            "--env-file", "a K=V a line, taken literally: no quotes, no expansion", "FILE", repeats=True, values="file"
+        ),
     ] = ()
     dry_run: Annotated[bool, Option("-d --dry-run", "render, check and send nothing")] = False
     show: Annotated[
@@ -47,6 +51,7 @@ class Options:
     queue: Annotated[bool, Option("--queue", "stand in line, and return as soon as that is certain")] = False
     wait: Annotated[bool, Option("--wait", "until the job has ended")] = False
     follow: Annotated[bool, Option("--follow", "as --wait, with its log on stdout")] = False
+    label: Annotated[bool, Option("--label", "with --follow: `[rank 2]` before each line")] = False
     wait_timeout_s: Annotated[
         float | None, Option("--wait-timeout", "give up waiting after this long", "DURATION", duration)
     ] = None
@@ -63,6 +68,7 @@ class Options:
 def run(opts: Options, ctx: Context) -> int:
     """Submit, or render with `-d`. Raises what is wrong before anything is sent."""
     _check(opts)
+    _tell_misplaced(opts, ctx)
     if opts.dry_run:
         from aj.cli import dryrun
 
@@ -70,6 +76,15 @@ def run(opts: Options, ctx: Context) -> int:
     from aj.cli import submit
 
     return submit.run(opts, ctx)
+
+
+def _tell_misplaced(opts: Options, ctx: Context) -> None:
+    """Say which words behind COMMAND look like options of `aj run` and are the program's."""
+    ours = {name for name in declare.read(Options).by_spelling if name.startswith("--")}
+    found = dict.fromkeys(name for word in opts.command[1:] if (name := word.partition("=")[0]) in ours)
+    if found:
+        belong = "belongs" if len(found) == 1 else "belong"
+        ctx.screen.note(f"{', '.join(found)} {belong} to {opts.command[0]}: options of `aj run` stand before COMMAND")
 
 
 def _check(opts: Options) -> None:
@@ -82,5 +97,7 @@ def _check(opts: Options) -> None:
         raise OptionError("`--show` and `--show-env` belong to a dry run", hint="add `-d`")
     if opts.dry_run and (opts.wait or opts.follow):
         raise OptionError("`-d` sends nothing that one could wait for", hint="leave out `--wait` and `--follow`")
+    if opts.label and not opts.follow:
+        raise OptionError("`--label` belongs to `--follow`", hint="add `--follow`")
     if (opts.exit_status or opts.wait_timeout_s is not None) and not (opts.wait or opts.follow):
         raise OptionError("`--exit-status` and `--wait-timeout` belong to `--wait`", hint="add `--wait`")

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aj.backend import registry
-from aj.base.errors import EXIT_INTERRUPTED, AjError, UserError
+from aj.base.clock import rfc3339
+from aj.base.errors import AjError, OptionError, UserError
 from aj.base.paths import PROJECT_FOLDER
+from aj.cli import leaving
 from aj.cli import spec as specs
 from aj.model.ticket import Mode, TicketState
+from aj.view import job as job_view
 from aj.view import submission as view
 from aj.view.screen import Format
 from aj.wire import errors
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from aj.cli.spec import Recipe
     from aj.model.job import JobSpec
     from aj.model.ticket import Ticket
+    from aj.model.workload import Workload
     from aj.template.build import Built
     from aj.wire.messages import TicketAnswer
 
@@ -33,27 +37,58 @@ def run(opts: Options, ctx: Context) -> int:
         ctx.refuse_warnings()
     check_sendable(built.spec)
     tell_left_out(built.spec, ctx)
+    _check_format(opts, ctx)
     taken: list[Ticket] = []
-    try:
+    with leaving.telling(lambda: _tell_interrupted(built.spec, taken, opts, ctx)):
         answer, spec = _submit(recipe, built, opts, ctx, taken)
         _show(spec, answer.ticket, opts, ctx)
         if opts.wait or opts.follow:
-            return _stay(answer.ticket, opts, ctx)
-    except KeyboardInterrupt:
-        _tell_interrupted(built.spec, taken, ctx)
-        return EXIT_INTERRUPTED
+            return _stay(spec, answer.ticket, opts, ctx)
     return 0
 
 
-def _stay(ticket: Ticket, opts: Options, ctx: Context) -> int:
-    """Stay with the job. The one document has been printed, so an error here is told on stderr alone."""
+def _check_format(opts: Options, ctx: Context) -> None:
+    """Refuse formats that have no room for a log. Raises OptionError."""
+    form = ctx.screen.format
+    if opts.follow and form in (Format.NAME, Format.YAML):
+        raise OptionError(
+            f"`-o {form}` has no place for the log of `--follow`", hint="`--json` prints a record a line; or `--wait`"
+        )
+
+
+def _answers_at_the_end(opts: Options, ctx: Context) -> bool:
+    """Whether the one document of this command waits for the end of the job."""
+    return opts.wait and not opts.follow and ctx.screen.format.is_machine
+
+
+def _stay(spec: JobSpec, ticket: Ticket, opts: Options, ctx: Context) -> int:
+    """Stay with the job, and answer with its end where the format has a place for it."""
     from aj.cli import follow
 
+    watch = follow.Watch(ctx, ticket.id, opts.wait_timeout_s)
     try:
-        return follow.to_the_end(ticket, opts, ctx)
+        job = follow.to_the_end(ticket, opts, watch, ctx)
     except AjError as error:
-        ctx.screen.trouble(str(error), error.hint)
+        _tell_failure(error, spec, ticket, watch.job, ctx)
         return error.exit_code
+    if opts.follow and ctx.screen.format is not Format.TABLE:
+        ctx.screen.item(job_view.result_item(job, rfc3339(ctx.clock.now())))
+    code = follow.exit_code(job, passed_on=opts.exit_status)
+    failed = follow.failure(job) if code else None
+    if failed and opts.follow:
+        ctx.screen.trouble(failed.message, failed.hint)
+    elif failed:
+        _tell_failure(failed, spec, ticket, job, ctx)
+    elif _answers_at_the_end(opts, ctx):
+        ctx.screen.show(view.sent(spec, ticket, _next(ticket), job_view.record(job, ctx.clock.now())))
+    return code
+
+
+def _tell_failure(error: AjError, spec: JobSpec, ticket: Ticket, job: Workload | None, ctx: Context) -> None:
+    """Say what ended the waiting; in a machine format with the submission, and its job as it stands."""
+    ended = job_view.record(job, ctx.clock.now()) if job else None
+    error.details["submission"] = view.item(spec, ticket, ended=ended)
+    ctx.tell(error)
 
 
 def check_sendable(spec: JobSpec) -> None:
@@ -127,8 +162,13 @@ def _show(spec: JobSpec, ticket: Ticket, opts: Options, ctx: Context) -> None:
     if opts.follow and ctx.screen.format is Format.TABLE:
         ctx.screen.note(f"submitted {spec.name} as {spec.id}")
         return
-    if opts.follow and ctx.screen.format is Format.JSON:
+    if opts.follow:
         ctx.screen.format = Format.JSONL  # the log follows, a line at a time
+        ctx.screen.item({"type": "submission", **view.item(spec, ticket), "next": following})
+        return
+    if _answers_at_the_end(opts, ctx):
+        ctx.screen.note(f"submitted {spec.name} as {spec.id}")
+        return
     ctx.screen.show(view.sent(spec, ticket, following))
     if not (opts.wait or opts.follow):
         ctx.screen.note("next: " + ", ".join(f"`{words}`" for words in following))
@@ -140,7 +180,7 @@ def _next(ticket: Ticket) -> tuple[str, ...]:
     return f"aj wait {ticket.id}", f"aj logs {ticket.id} -f", f"aj status {ticket.id}"
 
 
-def _tell_interrupted(spec: JobSpec, taken: list[Ticket], ctx: Context) -> None:
+def _tell_interrupted(spec: JobSpec, taken: list[Ticket], opts: Options, ctx: Context) -> None:
     """Say what goes on without us: `taken` are the ticket as it was accepted, then as it ended.
 
     Nothing is written: the daemon alone knows the outcome.
@@ -155,3 +195,5 @@ def _tell_interrupted(spec: JobSpec, taken: list[Ticket], ctx: Context) -> None:
     else:
         what, ways, name = ticket.ticket, ("queue show", "queue cancel"), ticket.ticket
     ctx.screen.note(f"{what} goes on without this command: " + ", ".join(f"`aj {way} {name}`" for way in ways))
+    if _answers_at_the_end(opts, ctx):
+        ctx.screen.show(view.sent(spec, ticket, _next(ticket)))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 from aj.base import clock
 from aj.base.errors import AjError, JobFailed, gravest
-from aj.cli import follow, named, several
+from aj.cli import follow, leaving, named, several
 from aj.cli.context import Context
 from aj.cli.declare import Option, Word, duration, filled
 from aj.client.client import Client
@@ -48,18 +49,27 @@ class News:
 def run(opts: Options, ctx: Context) -> int:
     """Wait for all: 0 when all completed, 1 when any ended otherwise. Raises NotFound, TimedOut."""
     news: queue.Queue[News] = queue.Queue()
-    for word in opts.jobs:
+    for word in dict.fromkeys(opts.jobs):
         threading.Thread(target=_watch, args=(opts, ctx, word, news), name=f"wait {word}", daemon=True).start()
-    codes: list[int] = []
-    while len(codes) < len(opts.jobs):
-        try:
-            code = _tell(news.get(timeout=HEARTBEAT_S), opts, ctx)
-        except queue.Empty:
-            _beat(ctx)
-            continue
-        if code is not None:
-            codes.append(code)
-    return gravest(codes)
+    over: dict[str, int] = {}
+    with leaving.telling(lambda: _tell_left(opts, over, ctx)):
+        while len(over) < len(set(opts.jobs)):
+            try:
+                heard = news.get(timeout=HEARTBEAT_S)
+            except queue.Empty:
+                _beat(ctx)
+                continue
+            code = _tell(heard, opts, ctx)
+            if code is not None:
+                over[heard.word] = code
+    return gravest(list(over.values()))
+
+
+def _tell_left(opts: Options, over: Mapping[str, int], ctx: Context) -> None:
+    """Say that what was waited for goes on."""
+    left = tuple(dict.fromkeys(word for word in opts.jobs if word not in over))
+    if left:
+        leaving.goes_on(ctx, left)()
 
 
 def _watch(opts: Options, ctx: Context, word: str, news: queue.Queue[News]) -> None:
@@ -81,12 +91,11 @@ def _follow(opts: Options, ctx: Context, word: str, news: queue.Queue[News]) -> 
     job_id = found.id
     if found.job is None and found.ticket is not None:
         _until_submitted(ctx, found.ticket.ticket, limit)
-    shown, last = 0, None
+    shown, last = view.Shown(), None
     for answer in ctx.client.jobs.wait(job_id, timeout_s=_left(limit, ctx), cleaned=opts.cleaned):
-        for event in answer.events:
-            if event.number > shown:
-                shown = event.number
-                news.put(News(word, event=event, job=answer.workload))
+        shown, events = view.news(answer, shown, ctx.clock.now())
+        for event in events:
+            news.put(News(word, event=event, job=answer.workload))
         last = answer.workload
     assert last is not None, "a wait that ends well has seen the job"
     news.put(News(word, job=last))
@@ -116,7 +125,7 @@ def _tell(news: News, opts: Options, ctx: Context) -> int | None:
         if screen.format is Format.TABLE:
             screen.line(f"{news.job.id}  {view.event_line(news.event)}")
         else:
-            screen.item({"type": "state", **view.event_item(news.job.id, news.event)})
+            screen.item(view.change_item(news.job.id, news.event))
         return None
     if screen.format is not Format.TABLE:
         screen.item(view.result_item(news.job, clock.rfc3339(ctx.clock.now())))

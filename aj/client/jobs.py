@@ -18,6 +18,8 @@ from aj.wire.messages import Done, Exec, ExecPlan, JobAnswer, JobList, Resubmit,
 from aj.wire.paths import Route
 
 HOLD_S = 600.0  # one question waits so long; then it is asked again
+LOOK_S = 1.0  # while a job stands in line: what it waits for changes without an event
+IN_LINE = (JobState.QUEUED, JobState.RETRYING)
 T = TypeVar("T")
 
 
@@ -55,17 +57,19 @@ class Jobs:
     def wait(self, job_id: str, *, timeout_s: float | None = None, cleaned: bool = False) -> Iterator[JobAnswer]:
         """Yield a job as it stands and at every change until it is final, or with `cleaned` all gone.
 
-        Goes on across a restart of the daemon. Raises NotFound, TimedOut.
+        What a job in line waits for counts as a change too. Goes on across a restart of the daemon.
+        Raises NotFound, TimedOut.
         """
-        begun, seen = SYSTEM.monotonic(), 0
+        begun, seen, reason, hold_s = SYSTEM.monotonic(), 0, None, HOLD_S
         while True:
             left_s = HOLD_S if timeout_s is None else max(0.0, begun + timeout_s - SYSTEM.monotonic())
-            query: Query = {"after": seen, "timeout_s": round(min(left_s, HOLD_S), 3)}
+            query: Query = {"after": seen, "timeout_s": round(min(left_s, hold_s), 3)}
             answer = self._line.read(JobAnswer, paths.JOB_WAIT, named(job_id, "id"), query=query)
             job = answer.workload
             is_over = job.is_over if cleaned else job.state.is_final
-            if answer.events_total > seen or is_over:
-                seen = answer.events_total
+            hold_s = LOOK_S if job.state in IN_LINE else HOLD_S
+            if answer.events_total > seen or is_over or job.waiting_for != reason:
+                seen, reason = answer.events_total, job.waiting_for
                 yield answer
             if is_over:
                 return

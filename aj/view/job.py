@@ -6,17 +6,18 @@ The record of a job has the published spelling of its keys (`completedAt`), whic
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from aj.base import clock, text, units
 from aj.model.state import JobState
+from aj.model.workload import Event
 from aj.view import queue, schema
 from aj.view.document import Column, Document, Form, listing, single
 
 if TYPE_CHECKING:
     from aj.model.ticket import Ticket
-    from aj.model.workload import Event, Retry, Workload
+    from aj.model.workload import Retry, Workload
     from aj.view.document import Item
     from aj.view.schema import Schema
     from aj.wire.messages import JobAnswer
@@ -58,6 +59,14 @@ FIELDS = (
     Column("logs"),
     Column("notes", "workload.notes"),
 )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a watcher of a job has been told: the newest event, and what the job waited for."""
+
+    event: int = 0
+    waiting_for: str | None = None
 
 
 def record(job: Workload, now: float) -> Item:
@@ -179,6 +188,17 @@ def event_line(event: Event) -> str:
     return f"{event.at}  {event.state.value}" + (f"  {event.message}" if event.message else "")
 
 
+def news(answer: JobAnswer, shown: Shown, now: float) -> tuple[Shown, list[Event]]:
+    """Return what of an answer is new to who has seen `shown`: its events, and what the job waits for as one more."""
+    job = answer.workload
+    found = [event for event in answer.events if event.number > shown.event]
+    newest = max([shown.event, *(event.number for event in found)])
+    if not job.waiting_for or job.state.is_final or job.waiting_for == shown.waiting_for:
+        return Shown(newest, job.waiting_for), found
+    waits = Event(newest, job.state, clock.rfc3339(now), job.waiting_for, {"waitingFor": job.waiting_for})
+    return Shown(newest, job.waiting_for), [*found, waits]
+
+
 def _retry(retry: Retry | None) -> Item | None:
     if retry is None:
         return None
@@ -229,6 +249,11 @@ def state_line(job: Workload) -> str:
     return f"{job.id}  {job.state.value}" + (f"  {extra}" if extra else "")
 
 
+def change_item(job_id: str, event: Event) -> Item:
+    """Return one change of a job as a record of a stream, with what it waits for."""
+    return {"type": "state", **event_item(job_id, event), "waitingFor": event.metadata.get("waitingFor")}
+
+
 def state_item(job: Workload, at: str) -> Item:
     """Return a change of state as one record of a stream."""
     return {
@@ -247,26 +272,31 @@ def result_item(job: Workload, at: str) -> Item:
     return {**state_item(job, at), "type": "result", "reason": job.reason, "workdir": job.workdir}
 
 
-def schemas() -> Mapping[str, Schema]:
-    """Return the schemas of the documents of this room."""
+def job_schema() -> Schema:
+    """Return the schema of the record of one job."""
     maybe_text, maybe_whole, maybe_number = (schema.maybe(kind) for kind in (schema.TEXT, schema.WHOLE, schema.NUMBER))
     texts = ("id", "name", "service", "template", "ticket", "command", "createdAt", "submittedAt")
     open_texts = ("project", "image", "codeDigest", "startedAt", "completedAt", "cleanedAt", "reason", "message")
     more_texts = ("waitingFor", "cleanupError", "dataError", "claimDeadlineAt", "terminatingSince", "workdir")
     who = ("agent", "session", "sessionLabel")
     wholes = ("nodes", "processesPerNode", "attempt", "setupAttempt", "recoveries", "submissionRevision")
-    state = schema.of(JobState)
-    job = schema.record(
+    return schema.record(
         **dict.fromkeys(texts, schema.TEXT),
         **dict.fromkeys((*open_texts, *more_texts, *who), maybe_text),
         **dict.fromkeys(wholes, schema.WHOLE),
-        state=state,
+        state=schema.of(JobState),
         needs=schema.record(cpus=maybe_number, memory_bytes=maybe_whole, gpus=schema.WHOLE),
         duration_s=maybe_number,
         exitCode=maybe_whole,
         oomKilled=schema.YES_NO,
         notes=schema.NAMES,
     )
+
+
+def schemas() -> Mapping[str, Schema]:
+    """Return the schemas of the documents of this room."""
+    maybe_text, maybe_whole = schema.maybe(schema.TEXT), schema.maybe(schema.WHOLE)
+    state, job = schema.of(JobState), job_schema()
     event = schema.record(
         id=schema.WHOLE,
         workloadId=schema.TEXT,

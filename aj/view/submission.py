@@ -32,8 +32,13 @@ FIELDS = (
 )
 
 
-def item(spec: JobSpec, ticket: Ticket | None, *, status: str | None = None) -> dict[str, Json]:
-    """Return a submission as JSON values; without a ticket nothing was sent."""
+def item(
+    spec: JobSpec, ticket: Ticket | None, *, status: str | None = None, ended: Item | None = None
+) -> dict[str, Json]:
+    """Return a submission as JSON values; without a ticket nothing was sent.
+
+    `ended` is the record of its job, where somebody waited for its end.
+    """
     result = ticket.result if ticket else None
     return {
         "status": status or (_status(ticket) if ticket else "dry_run"),
@@ -60,6 +65,7 @@ def item(spec: JobSpec, ticket: Ticket | None, *, status: str | None = None) -> 
         "path": None,
         "document": None,
         "next": (),
+        "job": ended,
     }
 
 
@@ -149,9 +155,9 @@ def code_text(code: CodeRef) -> str:
     return f"{text.plural(code.files, 'file')}, {units.size(code.bytes)}, {code.digest[:12]}"
 
 
-def sent(spec: JobSpec, ticket: Ticket, following: Sequence[str]) -> Document:
-    """Make the document of a submission that the daemon has taken."""
-    found = {**item(spec, ticket), "next": tuple(following)}
+def sent(spec: JobSpec, ticket: Ticket, following: Sequence[str], ended: Item | None = None) -> Document:
+    """Make the document of a submission that the daemon has taken, with its job once that has ended."""
+    found = {**item(spec, ticket, ended=ended), "next": tuple(following)}
     queued = ticket.mode is Mode.QUEUED
     words = f"queued {spec.name} as {ticket.ticket}" if queued else None
     return single("submission", found, FIELDS, text=words, ids="ticket" if queued else "id")
@@ -177,6 +183,8 @@ def files(spec: JobSpec, found: Sequence[Item], count: int, total: int) -> Docum
 
 def schemas() -> Mapping[str, Schema]:
     """Return the schemas of the documents of this room."""
+    from aj.view import job  # a dry run has none
+
     maybe_text, maybe_whole = schema.maybe(schema.TEXT), schema.maybe(schema.WHOLE)
     texts = ("id", "name", "backend", "template", "shape_text")
     open_texts = ("ticket", "azure_name", "portal_url", "note", "experiment", "sku", "image", "code_text", "path")
@@ -209,6 +217,7 @@ def schemas() -> Mapping[str, Schema]:
         code=schema.maybe(code),
         document=schema.maybe(schema.table(schema.ANY)),
         next=schema.NAMES,
+        job=schema.maybe(job.job_schema()),
     )
     file = schema.record(path=schema.TEXT, size_bytes=maybe_whole, kind=schema.TEXT, target=maybe_text)
     return {

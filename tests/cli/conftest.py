@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from aj.base.paths import Project
 from aj.cli import app
 from aj.cli.words import find, guess_format
 from aj.view.screen import Streams
-from tests.conftest import Home
+from tests.conftest import Home, RunningDaemon
 from tests.view.shapes import check_document
 
 
@@ -102,6 +103,17 @@ def outside(home: Home) -> Shell:
     folder = home.root / "elsewhere"
     folder.mkdir()
     return Shell(home, folder)
+
+
+LOCAL = "base:\nconfig: {target: {service: local}, jobs: [{instance_count: 1}]}\n"
+
+
+@pytest.fixture
+def live(aj: Shell, daemon: RunningDaemon) -> Shell:
+    """A shell in a project with the default template `local`, and a daemon that runs its jobs."""
+    aj.template("local", LOCAL)
+    aj.write(".azure_jobs/aj.toml", 'template = "local"\n')
+    return Shell(aj.home.having(PATH=f"{sys.prefix}/bin:/usr/bin:/bin"), aj.directory)
 
 
 Typed = Callable[..., Ran]

@@ -255,3 +255,17 @@ def test_what_the_system_refuses_is_told_with_its_path(aj: Shell, line: str) -> 
     assert seen.code in (1, 7)
     assert str(blocked) in seen.err
     assert "Traceback" not in seen.err
+
+
+@pytest.mark.rule("C-001", "C-002")
+def test_pages_of_help_say_what_a_newcomer_asks(outside: Shell) -> None:
+    page = outside("help", "run").out
+    assert "\n  -e, --env K=V  " in page
+    assert "...  " not in page
+    assert "GPUs of a node (G SKU), or the size tier (C SKU)" in page
+    page = " ".join(page.split())
+    assert page.count("may be given again") == 2
+    assert "taken literally: no quotes, no expansion" in page
+    assert "(what the job does then: `aj wait`)" in outside("help", "queue", "wait").out
+    for topic in tree.TOPICS:
+        assert f"\n  {topic} " in outside("help").out

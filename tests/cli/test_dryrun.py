@@ -244,3 +244,19 @@ def test_a_changed_tree_can_be_refused(ready: Shell) -> None:
     ready.write("train.py", "print(2)\n")
     seen = ready("run", "-d", "-t", "local", "--require-clean", "true")
     assert (seen.code, "train.py" in seen.err) == (5, True)
+
+
+@pytest.mark.rule("C-015", "C-065")
+def test_words_behind_command_that_look_like_our_options(ready: Shell) -> None:
+    seen = ready("run", "-d", "-t", "local", "train.py", "--wait", "--nodes=2", "--lr", "1", "--wait")
+    assert "--wait, --nodes belong to train.py: options of `aj run` stand before COMMAND\n" in seen.err
+    assert ready("run", "-d", "--show", "argv", "-t", "local", "echo", "--queue").out.strip().endswith('"--queue"]')
+    assert "belong" not in ready("run", "-q", "-d", "-t", "local", "train.py", "--wait").err
+    assert "belong" not in ready("run", "-d", "-t", "local", "train.py", "--lr", "-n", "wait").err
+
+
+@pytest.mark.rule("C-024", "C-015")
+@pytest.mark.parametrize("words", [("--rank", "3", "true"), ("-i", "cat"), ("--rank=3", "true"), ("--tty", "sh")])
+def test_options_behind_the_id_of_exec(ready: Shell, words: tuple[str, ...]) -> None:
+    seen = ready("exec", "1a2b3c4d", *words)
+    assert (seen.code, "options stand before ID" in seen.err) == (2, True)

@@ -24,10 +24,12 @@ def live(aj: Shell, daemon: RunningDaemon) -> Shell:
     return Shell(aj.home.having(PATH=f"{sys.prefix}/bin:/usr/bin:/bin"), aj.directory)
 
 
-def begin(shell: Shell, *words: str) -> subprocess.Popen[bytes]:
+def begin(shell: Shell, *words: str, both: bool = False) -> subprocess.Popen[bytes]:
+    """Start a command; with `both` stdout and stderr are one stream."""
     argv = [*paths.program(), *words]
     env = dict(shell.home.env)
-    return subprocess.Popen(argv, env=env, cwd=shell.directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    err = subprocess.STDOUT if both else subprocess.PIPE
+    return subprocess.Popen(argv, env=env, cwd=shell.directory, stdout=subprocess.PIPE, stderr=err)
 
 
 def interrupted(child: subprocess.Popen[bytes]) -> tuple[int, str, float]:
@@ -59,7 +61,8 @@ def test_leaving_a_job_that_is_followed(live: Shell) -> None:
     with begin(live, "logs", aj_id, "-f") as again:
         assert again.stdout is not None
         assert again.stdout.readline() == b"ready\n"
-        assert interrupted(again)[:2] == (130, "")
+        code, err, _ = interrupted(again)
+        assert (code, err.splitlines()) == (130, [f"{aj_id} goes on without this command: `aj terminate` ends a job"])
     assert live("terminate", aj_id, "--grace", "1s", "--wait").code == 0
 
 

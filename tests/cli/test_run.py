@@ -81,9 +81,12 @@ def test_the_code_of_a_job_that_failed(live: Shell) -> None:
 def test_a_limit_of_the_waiting_stops_nothing(live: Shell) -> None:
     live.write("long.sh", "exec sleep 100\n")
     seen = live("run", "--wait", "--wait-timeout", "0", "--json", "long.sh")
-    assert (seen.code, seen.json["kind"]) == (124, "submission")
+    error = seen.json["error"]
+    assert (seen.code, error["type"]) == (124, "TimedOut")
     assert "; nothing was stopped" in seen.err
-    aj_id = seen.json["item"]["id"]
+    submission = error["details"]["submission"]
+    assert (submission["status"], submission["job"]["state"] in ("completed", "errored")) == ("submitted", False)
+    aj_id = submission["id"]
     assert live("terminate", aj_id, "--grace", "1s", "--wait", "-o", "name").out == f"{aj_id}\n"
 
 
@@ -94,9 +97,9 @@ def test_the_log_of_a_followed_job_is_all_of_stdout(live: Shell) -> None:
     assert seen.code == 0, seen.err
     assert seen.raw == b"\x1b[31mred\x07 \xff\nsecond\n"
     assert "submitted project_talk_" in seen.err
-    lines = live("run", "--follow", "-o", "jsonl", "talk.sh").out.splitlines()
-    assert json.loads(lines[0])["status"] == "submitted"
-    assert json.loads(lines[-1])["text"] == "second"
+    records = [json.loads(line) for line in live("run", "--follow", "-o", "jsonl", "talk.sh").out.splitlines()]
+    assert [record["type"] for record in records] == ["submission", "log", "log", "result"]
+    assert (records[0]["status"], records[2]["text"], records[3]["state"]) == ("submitted", "second", "completed")
 
 
 @pytest.mark.rule("C-237", "C-031", "C-248", "C-293", "C-294", "C-029")

@@ -1,4 +1,4 @@
-"""aj queue wait: wait until tickets have ended."""
+"""aj queue wait: wait until tickets are submitted, or have failed to be."""
 
 from __future__ import annotations
 
