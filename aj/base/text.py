@@ -15,12 +15,12 @@ def plural(count: int, noun: str, many: str | None = None) -> str:
     return f"{count} {noun if count == 1 else many or noun + 's'}"
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that a typing slip most likely meant, or None."""
+def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """Return the known word that a typing slip most likely meant, or None. `likeness` from 0 to 1 is the least."""
     from difflib import get_close_matches  # 3 ms, only on the way to an error
 
     lowered = {name.lower(): name for name in known}
-    found = get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
+    found = get_close_matches(word.lower(), list(lowered), n=1, cutoff=likeness)
     return lowered[found[0]] if found else None
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 from aj.base import settings as environment
-from aj.base.errors import EXIT_INTERRUPTED, AjError
-from aj.cli import bind, declare, words
+from aj.base.errors import EXIT_INTERRUPTED, AjError, OptionError
+from aj.cli import bind, declare, hints, words
 from aj.cli.context import Context
 from aj.view.screen import Format, Streams
 
@@ -62,7 +62,10 @@ def _run(argv: Sequence[str], ctx: Context) -> int:
         return _help(found, ctx)
     chosen = room(found.command)
     declaration = declare.read(chosen.Options)
-    line = words.take(found.rest, declaration, found.line)
+    try:
+        line = words.take(found.rest, declaration, found.line)
+    except OptionError as error:
+        raise hints.behind_command(error, found.command.path) from None
     ctx.said(line.found, found.command)
     if line.found.help:
         return _help(found, ctx)

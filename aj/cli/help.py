@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from aj.base import settings, text
 from aj.base.errors import OptionError
-from aj.cli import page, tree
+from aj.cli import hints, page, tree
 from aj.cli.declare import Word
 from aj.view import help as view
 
@@ -40,9 +40,9 @@ def run(opts: Options, ctx: Context) -> int:
 
 
 def _unknown(path: tuple[str, ...], word: str) -> OptionError:
-    near = text.nearest(word, [*tree.children(path), *(tree.TOPICS if not path else ())])
-    what = " ".join(["aj help", *path])
-    hint = f"`{what} {near}`" if near else "`aj help` lists the commands"
+    topic = text.nearest(word, tree.TOPICS, hints.NEAR) if not path else None
+    meant = topic or hints.command(path, word)
+    hint = f"`aj help {meant}`" if meant else "`aj help` lists the commands"
     return OptionError(f"no help for `{word}`", hint=hint, code="unknown-topic")
 
 

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from aj.base import text
 from aj.base.errors import OptionError
-from aj.cli import tree
+from aj.cli import hints, tree
 from aj.cli.declare import Declaration, Option, choice, filled
 from aj.cli.leaf import Command
 
@@ -87,7 +86,7 @@ def find(argv: Sequence[str]) -> Found:
     while at < len(argv):
         word = argv[at]
         if word.startswith("-") and word not in ("-", "--"):
-            at = _option(argv, at, line, NOTHING)
+            at = _before_command(argv, at, line, path)
             continue
         longer = tree.resolve((*path, word))
         if longer is None:
@@ -101,11 +100,19 @@ def find(argv: Sequence[str]) -> Found:
     return Found(path, (), line, None)
 
 
+def _before_command(argv: Sequence[str], at: int, line: Line, path: tuple[str, ...]) -> int:
+    """Take one word of global options; return the place of the next word. Raises OptionError."""
+    try:
+        return _option(argv, at, line, NOTHING)
+    except OptionError as error:
+        raise hints.behind_group(error, path) from None
+
+
 def unknown_command(path: Sequence[str], word: str) -> OptionError:
     """Say that a word is no command, with the nearest one."""
     what = " ".join(["aj", *path])
-    near = text.nearest(word, tree.children(tuple(path)))
-    hint = f"`{what} {near}`" if near else f"`{what} --help` lists them"
+    meant = hints.command(path, word)
+    hint = f"`aj {meant}`" if meant else f"`{what} --help` lists them"
     return OptionError(f"`{word}` is no command of `{what}`", hint=hint, code="unknown-command")
 
 
@@ -167,10 +174,10 @@ def _known(name: str, declaration: Declaration, word: str) -> tuple[Declared | N
         return None, GLOBALS[_GLOBAL_OF[name]]
     if name in ("-V", "--version"):
         raise OptionError(f"`{name}` stands alone", hint="`aj version` takes options")
-    near = text.nearest(name, [*declaration.by_spelling, *_GLOBAL_OF])
+    near = hints.option(name, [*declaration.by_spelling, *_GLOBAL_OF])
     hint = f"`{near}`" if near else "`--help` lists the options"
     shown = name if word.startswith("--") else word
-    raise OptionError(f"`{shown}` is no option here", hint=hint, code="unknown-option")
+    raise OptionError(f"`{shown}` is no option here", hint=hint, code="unknown-option", details={"option": name})
 
 
 def _put(
