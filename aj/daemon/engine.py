@@ -13,6 +13,19 @@ from typing import Protocol
 from aj.base.paths import Project
 from aj.model.state import JobState
 from aj.model.ticket import TicketState
+from aj.wire.azure import (
+    CloudJobAnswer,
+    CloudJobList,
+    CloudStats,
+    FilePage,
+    ImageList,
+    InventoryQuery,
+    JobQuery,
+    LogFiles,
+    QuotaList,
+    SignIn,
+    SkuList,
+)
 from aj.wire.messages import (
     Busy,
     Done,
@@ -66,6 +79,34 @@ class Jobs(Protocol):
     def delete(self, job_id: str) -> Done: ...
 
 
+class Cloud(Protocol):
+    """Azure, on behalf of a project. A workspace is one word: see `aj.engine.cloud`."""
+
+    def sign_in(self, project: Project | None) -> SignIn: ...
+
+    def quota(self, project: Project | None, query: InventoryQuery) -> QuotaList: ...
+
+    def skus(self, project: Project | None, query: InventoryQuery) -> SkuList: ...
+
+    def images(self, project: Project | None, query: InventoryQuery) -> ImageList: ...
+
+    def jobs(self, project: Project | None, workspace: str, query: JobQuery) -> CloudJobList: ...
+
+    def stats(self, project: Project | None, workspace: str, query: JobQuery) -> CloudStats: ...
+
+    def job(self, project: Project | None, workspace: str, name: str) -> CloudJobAnswer: ...
+
+    def cancel(self, project: Project | None, workspace: str, name: str) -> CloudJobAnswer: ...
+
+    def delete(self, project: Project | None, workspace: str, name: str) -> Done: ...
+
+    def files(self, project: Project | None, workspace: str, name: str, *, sizes: bool) -> LogFiles: ...
+
+    def log(
+        self, project: Project | None, workspace: str, name: str, path: str, cursor: str | None, tail: int | None
+    ) -> FilePage: ...
+
+
 class Engine(Protocol):
     """Everything that the daemon may ask."""
 
@@ -74,6 +115,9 @@ class Engine(Protocol):
 
     @property
     def hub(self) -> Hub: ...
+
+    @property
+    def cloud(self) -> Cloud: ...
 
     def start(self) -> None: ...
 

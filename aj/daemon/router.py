@@ -20,13 +20,19 @@ from aj.daemon.front import Reply, Request
 from aj.daemon.lifecycle import Gate
 from aj.daemon.log import Log
 from aj.daemon.replay import Replays
-from aj.daemon.routes import jobs, queue, submissions
+from aj.daemon.routes import cloudjobs, inventory, jobs, queue, submissions
 from aj.daemon.stream import HungUp, Line
 from aj.wire import errors, paths
 from aj.wire.errors import Malformed, Unexpected
 from aj.wire.paths import Match, NoSuchMethod, NoSuchPath, Route
 
-HANDLERS: Mapping[Route, Handler] = {**submissions.HANDLERS, **queue.HANDLERS, **jobs.HANDLERS}
+HANDLERS: Mapping[Route, Handler] = {
+    **submissions.HANDLERS,
+    **queue.HANDLERS,
+    **jobs.HANDLERS,
+    **inventory.HANDLERS,
+    **cloudjobs.HANDLERS,
+}
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}\Z", re.ASCII)
 
 

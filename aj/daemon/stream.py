@@ -6,9 +6,10 @@ is still free to say what really happened, however long it took.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Generic, TypeVar
 
 from aj.base.clock import Clock
@@ -41,6 +42,25 @@ class Line:
         while not self._clock.wait(box.done, self.keepalive_s):
             self._send(ALIVE)
         return box.result()
+
+    @contextlib.contextmanager
+    def alive(self) -> Iterator[None]:
+        """Show signs of life beside whatever goes on in the block, which alone may not write."""
+        over = threading.Event()
+        beating = threading.Thread(target=self._beat, args=(over,), name="alive", daemon=True)
+        beating.start()
+        try:
+            yield
+        finally:
+            over.set()
+            beating.join()
+
+    def _beat(self, over: threading.Event) -> None:
+        while not self._clock.wait(over, self.keepalive_s):
+            try:
+                self._send(ALIVE)
+            except HungUp:
+                return  # the answer will meet the same, and say so
 
     def poll(self, look: Callable[[float], T], is_over: Callable[[T], bool], timeout_s: float) -> T:
         """Look again and again, each time for a while, until it is over or the time is."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from aj.backend import registry
 from aj.backend.local.driver import LocalDriver
@@ -24,6 +24,9 @@ from aj.pack import archive, walk
 from aj.store import config
 from aj.store.config import Config
 from aj.store.layout import Layout
+
+if TYPE_CHECKING:
+    from aj.engine.cloud import Cloud
 
 T = TypeVar("T")
 LOG = logging.getLogger("aj.engine")
@@ -53,7 +56,16 @@ def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
         places=registry,
         pack=packer(layout),
         keep_final=_get(chosen, Config.number, "retention.queue"),
+        cloud=lambda: _cloud(layout, settings, clock),
     )
+
+
+def _cloud(layout: Layout, settings: Settings, clock: Clock) -> Cloud:
+    """Make what asks Azure; its rooms are imported now, its libraries with the first question."""
+    from aj.azure.sessions import Sessions
+    from aj.engine.cloud import Cloud
+
+    return Cloud(Sessions(settings, clock).open, layout, settings, clock)
 
 
 def packer(layout: Layout) -> Callable[[JobSpec], Packed]:

@@ -6,14 +6,15 @@ was left of it, and works on it. Nothing here decides how a submission runs; see
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from aj.base.clock import Clock
-from aj.base.errors import AjError, DaemonError, NotFound, Refused
+from aj.base.errors import AjError, DaemonError, NotFound, Refused, UserError
 from aj.base.paths import NO_PROJECT, Folders, Project
 from aj.base.settings import Settings
 from aj.engine import reconcile, records, retry, submit
@@ -29,6 +30,9 @@ from aj.store.archives import Archives
 from aj.store.layout import Layout
 from aj.store.runtime import Place
 from aj.wire.messages import Busy, Done, ProjectQueue, Submission, TicketAnswer, TicketList
+
+if TYPE_CHECKING:  # what asks a cloud is imported with the first question
+    from aj.engine.cloud import Cloud
 
 J = TypeVar("J", bound=Jobs)
 LOG = logging.getLogger("aj.engine")
@@ -58,6 +62,7 @@ class Engine(Generic[J]):
         places: Places,
         pack: Callable[[JobSpec], Packed],
         keep_final: int = queue.KEEP_FINAL,
+        cloud: Callable[[], Cloud] = lambda: _no_cloud(),
     ) -> None:
         self.hub = Hub()
         self.jobs: J = jobs(self.hub)
@@ -81,6 +86,7 @@ class Engine(Generic[J]):
         self._opening: dict[str, threading.Lock] = {}
         self._opened: dict[str, _Opened] = {}
         self._counted: dict[str, tuple[int, int]] = {}
+        self._make_cloud = cloud
         self._leaving = threading.Event()
         self._began_at = clock.monotonic()
 
@@ -152,6 +158,11 @@ class Engine(Generic[J]):
     def last_activity(self) -> float:
         """Return when a ticket last changed, or this began, by the monotonic clock."""
         return max((opened.desk.touched_at for opened in self._all_opened()), default=self._began_at)
+
+    @functools.cached_property
+    def cloud(self) -> Cloud:
+        """Azure. Nothing of it is imported before the first question."""
+        return self._make_cloud()
 
     # Submissions
 
@@ -352,6 +363,10 @@ class Engine(Generic[J]):
             known = stamp, tickets.count_queued(self._layout, key)
             self._counted[key] = known
         return known[1]
+
+
+def _no_cloud() -> Cloud:
+    raise UserError("this engine speaks to no cloud", code="no-cloud")
 
 
 def _key(project: Project | None) -> str:

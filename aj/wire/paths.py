@@ -89,11 +89,25 @@ JOB_DELETE = Route("DELETE", "/v1/jobs/{id}", "jobs", holds=True, keyed=True)
 JOURNAL = Route("GET", "/v1/journal", "journal", ("all", "limit"))
 EVENTS = Route("GET", "/v1/events", "events", ("project",))
 
+_FRESH = ("subscription", "refresh")
+_QUERY = ("state", "experiment", "kind", "tag", "since_s", "archived", "limit")
+AUTH = Route("GET", "/v1/auth", "azure", holds=True)
+QUOTA = Route("GET", "/v1/quota", "azure", (*_FRESH, "service", "every", "full"), holds=True)
+SKUS = Route("GET", "/v1/skus", "azure", (*_FRESH, "every"), holds=True)
+IMAGES = Route("GET", "/v1/images", "azure", (*_FRESH, "text"), holds=True)
+CLOUD_JOBS = Route("GET", "/v1/workspaces/{ws}/jobs", "azure", _QUERY, holds=True)
+CLOUD_STATS = Route("GET", "/v1/workspaces/{ws}/stats", "azure", _QUERY, holds=True)
+CLOUD_JOB = Route("GET", "/v1/workspaces/{ws}/jobs/{name}", "azure", holds=True)
+CLOUD_CANCEL = Route("POST", "/v1/workspaces/{ws}/jobs/{name}/cancel", "azure", holds=True, keyed=True)
+CLOUD_DELETE = Route("DELETE", "/v1/workspaces/{ws}/jobs/{name}", "azure", holds=True, keyed=True)
+CLOUD_FILES = Route("GET", "/v1/workspaces/{ws}/jobs/{name}/files", "azure", ("sizes",), holds=True)
+CLOUD_LOG = Route("GET", "/v1/workspaces/{ws}/jobs/{name}/logs", "azure", ("file", "cursor", "tail"), holds=True)
+
 ALL: tuple[Route, ...] = tuple(value for value in dict(globals()).values() if isinstance(value, Route))
 CAPABILITIES: tuple[str, ...] = tuple(sorted({route.capability for route in ALL}))
 
 # The noun of a path, for the words of a 404.
-NOUNS = {"submissions": "submission", "queue": "ticket", "jobs": "job"}
+NOUNS = {"submissions": "submission", "queue": "ticket", "jobs": "job", "workspaces": "job"}
 
 
 @dataclass(frozen=True)

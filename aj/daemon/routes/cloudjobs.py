@@ -1,0 +1,88 @@
+"""Routes of the jobs of workspaces: listed, counted, shown, ended, deleted, and their log files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aj.daemon.call import Answer, Call, Handler, reply
+from aj.wire import paths
+from aj.wire.azure import JobQuery
+from aj.wire.paths import Route
+
+BETWEEN = "\n"  # words of one list; the only sign that no name of a job has
+
+
+def listing(call: Call) -> Answer:
+    """List jobs of one workspace or of all, newest first."""
+    (workspace,), query = call.segments, _query(call)
+    with call.line.alive():
+        return reply(call.engine.cloud.jobs(call.project, workspace, query))
+
+
+def stats(call: Call) -> Answer:
+    """Count the jobs of a workspace."""
+    (workspace,), query = call.segments, _query(call)
+    with call.line.alive():
+        return reply(call.engine.cloud.stats(call.project, workspace, query))
+
+
+def show(call: Call) -> Answer:
+    """Show one job."""
+    workspace, name = call.segments
+    with call.line.alive():
+        return reply(call.engine.cloud.job(call.project, workspace, name))
+
+
+def cancel(call: Call) -> Answer:
+    """Ask a job to end."""
+    workspace, name = call.segments
+    return reply(call.engine.cloud.cancel(call.project, workspace, name))
+
+
+def delete(call: Call) -> Answer:
+    """Delete a job that has ended."""
+    workspace, name = call.segments
+    return reply(call.engine.cloud.delete(call.project, workspace, name))
+
+
+def files(call: Call) -> Answer:
+    """List the log files of a job."""
+    (workspace, name), sizes = call.segments, call.flag("sizes")
+    with call.line.alive():
+        return reply(call.engine.cloud.files(call.project, workspace, name, sizes=sizes))
+
+
+def log(call: Call) -> Answer:
+    """Read the next page of a log file."""
+    workspace, name = call.segments
+    file, cursor = call.query.get("file", ""), call.query.get("cursor")
+    tail = call.whole("tail", 0) if "tail" in call.query else None
+    with call.line.alive():
+        return reply(call.engine.cloud.log(call.project, workspace, name, file, cursor, tail))
+
+
+def _query(call: Call) -> JobQuery:
+    return JobQuery(
+        states=_words(call, "state"),
+        experiment=call.query.get("experiment"),
+        kind=call.query.get("kind"),
+        tags=_words(call, "tag"),
+        since_s=call.seconds("since_s") if "since_s" in call.query else None,
+        archived=call.flag("archived"),
+        limit=call.whole("limit", JobQuery().limit),
+    )
+
+
+def _words(call: Call, name: str) -> tuple[str, ...]:
+    return tuple(word for word in call.query.get(name, "").split(BETWEEN) if word)
+
+
+HANDLERS: Mapping[Route, Handler] = {
+    paths.CLOUD_JOBS: listing,
+    paths.CLOUD_STATS: stats,
+    paths.CLOUD_JOB: show,
+    paths.CLOUD_CANCEL: cancel,
+    paths.CLOUD_DELETE: delete,
+    paths.CLOUD_FILES: files,
+    paths.CLOUD_LOG: log,
+}
