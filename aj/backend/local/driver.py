@@ -181,6 +181,7 @@ class LocalDriver:
             workdirs=_workdirs(job, folder),
             port=arranged.port,
             accepted_at=job.submitted_at.replace("Z", "+00:00"),
+            notes=str(jobs.attempt_folder(folder, job.attempt)),
             gpus=_gpu_indices(job) if self.capacity().gpus else None,
             digest=job.code.digest if job.code else None,
             archive_sha256=job.code.archive_sha256 if job.code else None,

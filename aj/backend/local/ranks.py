@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from aj.backend.local import lines as watched
 from aj.base.settings import INJECTED
 from aj.model.job import JobSpec, injected
 
@@ -17,20 +18,20 @@ MASTER = "127.0.0.1"
 # Output goes to files, where Python would keep lines back until some kilobytes are full.
 DEFAULTS = {"PYTHONUNBUFFERED": "1"}
 # In bash the words are kept aside first: a template line may change the positional parameters.
-BASH_HEAD = ('aj_words=("$@")', "set -e")
+BASH_HEAD = 'aj_words=("$@")'
 BASH_TAIL = 'exec -- "${aj_words[@]}"'
-SH_HEAD = ("set -e",)
 SH_TAIL = 'exec "$@"'
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What only the place of the run knows. `gpus` is None on a machine without any."""
+    """What only the place of the run knows. `gpus` is None on a machine without any; `notes` is a folder."""
 
     shell: str
     workdirs: tuple[str, ...]
     port: int
     accepted_at: str
+    notes: str = "."
     gpus: tuple[int, ...] | None = None
     digest: str | None = None
     archive_sha256: str | None = None
@@ -38,40 +39,48 @@ class Facts:
 
 @dataclass(frozen=True)
 class Process:
-    """One process to start, by its exact words."""
+    """One process to start, by its exact words. `mark` is the file in which it notes which of `lines` failed."""
 
     node: int
     cwd: str
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(repr=False)
+    mark: str = ""
+    lines: tuple[str, ...] = ()
 
 
 def ranks(spec: JobSpec, facts: Facts) -> list[Process]:
     """Return the processes of the command, by rank."""
     per_node = spec.shape.processes_per_node
-    argv = (facts.shell, "-c", script(spec.lines, facts.shell), "aj", *spec.argv)
-    return [
-        Process(node, facts.workdirs[node], argv, environment(spec, facts, node, local))
-        for node in range(spec.shape.nodes)
-        for local in range(per_node)
-    ]
+    found = []
+    for rank in range(spec.shape.world_size):
+        node, local = divmod(rank, per_node)
+        mark = f"{facts.notes}/failed-rank{rank}"
+        argv = (facts.shell, "-c", script(spec.lines, facts.shell, mark), "aj", *spec.argv)
+        env = environment(spec, facts, node, local)
+        found.append(Process(node, facts.workdirs[node], argv, env, mark, spec.lines))
+    return found
 
 
 def setups(spec: JobSpec, facts: Facts) -> list[Process]:
     """Return the processes that prepare the nodes, one a node; none when there is nothing to prepare."""
     if not spec.setup:
         return []
-    argv = (facts.shell, "-c", "\n".join(("set -e", *spec.setup)))
-    return [Process(node, facts.workdirs[node], argv, _of_node(spec, facts, node)) for node in range(spec.shape.nodes)]
+    found = []
+    for node in range(spec.shape.nodes):
+        mark = f"{facts.notes}/failed-setup{node}"
+        argv = (facts.shell, "-c", watched.script(spec.setup, facts.shell, mark))
+        found.append(Process(node, facts.workdirs[node], argv, _of_node(spec, facts, node), mark, spec.setup))
+    return found
 
 
-def script(lines: Sequence[str], shell: str) -> str:
+def script(lines: Sequence[str], shell: str, mark: str) -> str:
     """Return shell text that runs the template's lines, stops at one that fails, and becomes the command."""
-    is_bash = shell.rpartition("/")[2] == "bash"
+    is_bash = watched.is_bash(shell)
     if not lines:
         return 'exec -- "$@"' if is_bash else SH_TAIL
-    head, tail = (BASH_HEAD, BASH_TAIL) if is_bash else (SH_HEAD, SH_TAIL)
-    return "\n".join((*head, *lines, tail))
+    before, after = (BASH_HEAD, BASH_TAIL) if is_bash else ("", SH_TAIL)
+    return watched.script(lines, shell, mark, before=before, after=after)
 
 
 def environment(spec: JobSpec, facts: Facts, node: int, local: int) -> dict[str, str]:

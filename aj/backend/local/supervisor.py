@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
-from aj.backend.local import attempt, limits, states, strays
+from aj.backend.local import attempt, limits, lines, states, strays
 from aj.base import proc
 from aj.base.clock import SYSTEM
 from aj.model.json import Json
@@ -60,6 +60,7 @@ class Supervisor:
         self._signals = _Signals()
         self._sampler = _Sampler(self._job, request.attempt)
         self._running: dict[int, int] = {}  # pid -> rank; setup is the runner's rank
+        self._begun: dict[int, Mapping[str, Json]] = {}  # the process of each rank
         self._failed: tuple[int, int] | None = None  # the first rank to fail, and its status
         self._in_setup = False
         self._started_at: float | None = None
@@ -124,6 +125,7 @@ class Supervisor:
             os.close(out)
             os.close(err)
         self._running[child.pid] = rank
+        self._begun[rank] = process
         proc.let_go(child)  # all children are reaped below, known ones and orphans alike
         return True
 
@@ -210,9 +212,26 @@ class Supervisor:
             return self._message[: attempt.MESSAGE_LENGTH]
         if code == 0:
             return None
-        who = "setup: " if self._in_setup else f"rank {rank}: " if len(self._request.ranks) > 1 else ""
+        who = "" if self._in_setup or len(self._request.ranks) == 1 else f"rank {rank}: "
         why = " (over its memory limit)" if oom_killed else ""
-        return f"{who}{states.words(code)}{why}"
+        line = self._failed_line(rank)
+        if line is None:
+            return f"{'setup: ' if self._in_setup else who}{states.words(code)}{why}"
+        what = "setup" if self._in_setup else "template command"
+        told = f"{who}{what} line {line[0]}: {states.words(code)}{why}: {line[1]}"[: attempt.MESSAGE_LENGTH]
+        self._log(rank, told)
+        return told
+
+    def _failed_line(self, rank: int) -> tuple[int, str] | None:
+        process = self._begun.get(rank, {})
+        return lines.failed(str(process.get("mark", "")), cast("list[str]", process.get("lines", [])))
+
+    def _log(self, rank: int, words: str) -> None:
+        """Say something at the end of a process's own log."""
+        handle = self._open(rank, "err")
+        with contextlib.suppress(OSError):  # a full disk: the message of the job has it too
+            os.write(handle, f"aj: {words}\n".encode("utf-8", "backslashreplace"))
+        os.close(handle)
 
     def _sweep(self) -> None:
         """End what the command left behind: TERM, a moment, KILL, until nothing is left."""

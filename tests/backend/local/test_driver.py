@@ -108,8 +108,8 @@ def test_a_setup_line_that_fails_ends_the_job_with_its_code(yard: Yard) -> None:
     job_id = yard.shell("touch ran", setup=("echo before", "(exit 41)", "echo after"))
     end = yard.done(job_id)
     assert (end.state, end.exit_code, end.reason) == (JobState.ERRORED, 41, "setup-failed")
-    assert end.message == "setup: exit code 41"
-    assert yard.output(job_id, rank=-1) == "before\n"
+    assert end.message == "setup line 2: exit code 41: (exit 41)"
+    assert yard.output(job_id, rank=-1) == "before\naj: setup line 2: exit code 41: (exit 41)\n"
     assert not (yard.work(job_id) / "ran").exists()
 
 
@@ -117,7 +117,12 @@ def test_a_setup_line_that_fails_ends_the_job_with_its_code(yard: Yard) -> None:
 def test_a_template_line_that_fails_stops_before_the_command(yard: Yard) -> None:
     job_id = yard.shell("touch ran", lines=("echo one", "false", "echo two"))
     end = yard.done(job_id)
-    assert (end.state, end.exit_code, yard.output(job_id)) == (JobState.ERRORED, 1, "one\n")
+    assert (end.state, end.exit_code, end.message) == (
+        JobState.ERRORED,
+        1,
+        "template command line 2: exit code 1: false",
+    )
+    assert yard.output(job_id) == f"one\naj: {end.message}\n"
     assert not (yard.work(job_id) / "ran").exists()
 
 

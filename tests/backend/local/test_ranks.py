@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -66,12 +67,12 @@ def test_gpus_are_divided_between_the_nodes() -> None:
 
 @pytest.mark.rule("C-160", "C-159")
 @pytest.mark.parametrize("shell", ["/bin/bash", "/bin/sh"])
-def test_the_script_becomes_the_command_with_its_exact_words(programs: None, shell: str) -> None:
+def test_the_script_becomes_the_command_with_its_exact_words(programs: None, tmp_path: Path, shell: str) -> None:
     words = ["printf", "%s|", "", "a b", "$HOME", "it's", "x\ny"]
     for lines in ((), ("greeting=hello", "true && cd /")):
-        argv = [shell, "-c", ranks.script(lines, shell), "aj", *words]
+        argv = [shell, "-c", ranks.script(lines, shell, str(tmp_path / "it is")), "aj", *words]
         assert subprocess.run(argv, capture_output=True, check=True).stdout == b"|a b|$HOME|it's|x\ny|"
-    failing = [shell, "-c", ranks.script(("(exit 9)",), shell), "aj", *words]
+    failing = [shell, "-c", ranks.script(("(exit 9)",), shell, str(tmp_path / "it is")), "aj", *words]
     found = subprocess.run(failing, capture_output=True)
     assert (found.returncode, found.stdout) == (9, b"")
 
@@ -80,7 +81,9 @@ def test_setup_is_one_process_a_node_without_a_rank() -> None:
     request = spec("1a2b3c4d", "x", shape=shape(2, 3), setup=("a", "b"))
     found = ranks.setups(request, FACTS)
     assert [(process.node, process.cwd) for process in found] == [(0, "/w/node0"), (1, "/w/node1")]
-    assert all(process.argv == ("/bin/bash", "-c", "set -e\na\nb") for process in found)
+    assert all(process.argv[:2] == ("/bin/bash", "-c") for process in found)
+    assert all(process.argv[2].split("\n")[1:] == ["a", "b"] for process in found)
+    assert [process.mark for process in found] == ["./failed-setup0", "./failed-setup1"]
     assert all("RANK" not in process.env and process.env["AJ_ID"] == "1a2b3c4d" for process in found)
     assert ranks.setups(spec("1a2b3c4d", "x"), FACTS) == []
 
