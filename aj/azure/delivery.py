@@ -63,13 +63,14 @@ class Delivery:
         code = parcel.code
         script = blocks.of_bytes(parcel.bootstrap, SCRIPT_TYPE, "the bootstrap")
         with blocks.of_file(parcel.archive, code.archive_sha256, ARCHIVE_TYPE) as archive:
-            self._upload(container, session, code.archive, archive, _Telling(session, tell, "code"))
+            done = self._upload(container, session, code.archive, archive, _Telling(session, tell, "code"))
         self._upload(container, session, code.bootstrap, script, _Telling(session, tell, "bootstrap"))
-        return Delivered(code.archive, code.bootstrap)
+        return Delivered(code.archive, code.bootstrap, done.sent_bytes)
 
-    def _upload(self, container: Container, session: Session, name: str, source: Source, telling: _Telling) -> None:
+    def _upload(self, container: Container, session: Session, name: str, source: Source, telling: _Telling) -> Uploaded:
         done = blocks.upload(container, name, source, clock=session.clock, progress=telling.moved, sizes=self.sizes)
         telling.end(done)
+        return done
 
 
 def code_place(session: Session, workspace: Workspace) -> Place:

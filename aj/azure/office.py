@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aj.azure import endings, jobs, submission
 from aj.azure.arm import Session, Workspace
@@ -59,7 +59,8 @@ class Office:
 
     def submit(self, planned: Planned) -> Handle:
         """Send a submission. Raises as submission.send."""
-        return self._handle(planned.workspace, planned.tenant, submission.send(planned, self.means))
+        sent = submission.send(planned, self.means)
+        return replace(self._handle(planned.workspace, planned.tenant, sent.job), uploaded_bytes=sent.uploaded_bytes)
 
     def find(self, spec: JobSpec, otherwise: Callable[[], Where]) -> Handle | None:
         """Look for the job of a submission where it was sent; `otherwise` tells where, if that is forgotten.

@@ -45,10 +45,11 @@ class Parcel:
 
 @dataclass(frozen=True)
 class Delivered:
-    """Where the two are: paths in the workspace's own container."""
+    """Where the two are: paths in the workspace's own container. `sent_bytes` of the archive left just now."""
 
     archive: str
     bootstrap: str
+    sent_bytes: int | None = field(default=None, compare=False)
 
 
 class Delivers(Protocol):
@@ -86,6 +87,14 @@ class Image:
     version: str
     environment_id: str
     is_there: bool
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A job that is there, and how many bytes of its archive left for it."""
+
+    job: Job
+    uploaded_bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -166,8 +175,8 @@ def _is_known(session: Session, workspace: Workspace, store: Store) -> bool:
 # Changing what is there
 
 
-def send(planned: Planned, means: Means) -> Job:
-    """Submit, and return the job. The same again returns the same job.
+def send(planned: Planned, means: Means) -> Sent:
+    """Submit, and return the job with what was sent for it. The same again returns the same job.
 
     Raises OutcomeUnknown when the job may have arrived; any other error means that it has not.
     """
@@ -193,18 +202,18 @@ class _Sending:
     def session(self) -> Session:
         return self.planned.session
 
-    def carry_out(self) -> Job:
+    def carry_out(self) -> Sent:
         try:
-            environment_id = self._prepare()
+            delivered, environment_id = self._prepare()
             known = jobs.find(self.session, self.planned.workspace, self.planned.name)
         except (Unavailable, OutcomeUnknown, TimedOut) as error:
             raise _definite(error) from error
         job = self._put(environment_id) if known is None else checked(known, self.planned.aj_id)
         self._tell(Kind.DONE, f"submitted as {job.name}")
-        return job
+        return Sent(job, delivered.sent_bytes)
 
-    def _prepare(self) -> str:
-        """Bring everything there that the job names; return the id of its environment."""
+    def _prepare(self) -> tuple[Delivered, str]:
+        """Bring everything there that the job names; return what was delivered, and the id of its environment."""
         planned, parcel = self.planned, self.planned.parcel
         found = self.means.deliver(
             self.session, planned.workspace, parcel, tell=lambda step: self.means.tell(planned.aj_id, step)
@@ -215,7 +224,7 @@ class _Sending:
         environment_id = self._register_image()
         for store in planned.unregistered:
             self._register_store(store)
-        return environment_id
+        return found, environment_id
 
     def _register_image(self) -> str:
         image, workspace = self.planned.image, self.planned.workspace

@@ -40,11 +40,15 @@ class Traits:
 
 @dataclass(frozen=True)
 class Request:
-    """The exact thing that would be sent: where, and the whole body."""
+    """The exact thing that would be sent: where, and the whole body.
+
+    `instances` are the types of machines that it may get, the best first, where the place chooses among several.
+    """
 
     service: str
     name: str
     body: Mapping[str, Json] = field(repr=False)
+    instances: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -34,12 +34,12 @@ ENTRIES: Mapping[str, Entry] = {
     "aml": Entry(
         "aj.backend.aml",
         "Azure Machine Learning computes",
-        Traits(driven=False, moves_code=True, native=True, submits=False),
+        Traits(driven=False, moves_code=True, native=True),
     ),
     "sing": Entry(
         "aj.backend.sing",
         "Singularity virtual clusters",
-        Traits(driven=False, moves_code=True, native=True, submits=False),
+        Traits(driven=False, moves_code=True, native=True),
     ),
     "volcano": Entry(
         "aj.backend.volcano",
@@ -74,8 +74,11 @@ def options(service: str) -> Parser:
     return cast("Parser", room.parse)
 
 
-def backend(service: str) -> Backend:
-    """Return a service that jobs are handed to. Raises UserError for one that takes none."""
+def backend(service: str, *means: object) -> Backend:
+    """Make a service that jobs are handed to, with the means that its room asks for.
+
+    Raises UserError for one that takes none.
+    """
     found = entry(service)
     if found.traits.driven:
         raise UserError(f"jobs of `{service}` are run by aj itself and handed to nobody")
@@ -83,4 +86,4 @@ def backend(service: str) -> Backend:
         hint = "`aj template validate` checks it, `aj run -d` renders it"
         raise UserError(f"`{service}` cannot be submitted to yet", hint=hint, code="not-submitted")
     room = importlib.import_module(f"{found.module}.backend")
-    return cast("Backend", room.make())
+    return cast("Backend", room.make(*means))

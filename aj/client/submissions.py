@@ -9,6 +9,7 @@ from dataclasses import replace
 from aj.base.errors import AjError, DaemonError, NotFound, OutcomeUnknown, Refused
 from aj.client.line import AnswerLost, Line
 from aj.model.job import JobSpec
+from aj.model.step import Step
 from aj.model.ticket import Mode, Ticket
 from aj.wire import paths
 from aj.wire.messages import Submission, TicketAnswer
@@ -36,27 +37,39 @@ class Submissions:
         wait: bool = False,
         again: Callable[[str], JobSpec] | None = None,
         accepted: Callable[[Ticket], None] | None = None,
+        told: Callable[[Step], None] | None = None,
     ) -> TicketAnswer:
         """Promise a submission and return its ticket; with `wait` follow it until its outcome is known.
 
         `again` makes the spec anew for another id when this one is taken. `accepted` is told the ticket
-        once the promise is durable: from then on it goes on without the caller. Raises the daemon's
+        once the promise is durable: from then on it goes on without the caller. `told` hears of each
+        step while it is followed. Raises the daemon's
         refusal, OutcomeUnknown when nobody knows whether it was accepted, DaemonError.
         """
         answer = self._accept(spec, mode, again)
         if accepted is not None:
             accepted(answer.ticket)
-        return self.follow(answer) if wait else answer
+        return self.follow(answer, told) if wait else answer
 
-    def get(self, key: str, *, wait_s: float = 0.0) -> TicketAnswer:
-        """Return what became of a submission, waiting at most so long for its outcome. Raises NotFound."""
-        return self._line.read(TicketAnswer, paths.SUBMISSION, key, query={"wait_s": wait_s or None})
+    def get(self, key: str, *, wait_s: float = 0.0, after: int | None = None) -> TicketAnswer:
+        """Return what became of a submission, waiting at most so long for its outcome. Raises NotFound.
 
-    def follow(self, answer: TicketAnswer) -> TicketAnswer:
-        """Wait until the outcome of a submission is known, also across a restart of the daemon."""
-        warnings = answer.warnings
+        With `after` a step behind that number ends the waiting too.
+        """
+        return self._line.read(TicketAnswer, paths.SUBMISSION, key, query={"wait_s": wait_s or None, "after": after})
+
+    def follow(self, answer: TicketAnswer, told: Callable[[Step], None] | None = None) -> TicketAnswer:
+        """Wait until the outcome of a submission is known, also across a restart of the daemon.
+
+        `told` hears of each step on the way.
+        """
+        warnings, known = answer.warnings, 0
         while not answer.ticket.state.is_final:
-            answer = self.get(answer.ticket.id, wait_s=HOLD_S)
+            answer = self.get(answer.ticket.id, wait_s=HOLD_S, after=known)
+            known = answer.told
+            if told is not None:
+                for step in answer.steps:
+                    told(step)
         return replace(answer, warnings=tuple(dict.fromkeys((*warnings, *answer.warnings))))
 
     def _accept(self, spec: JobSpec, mode: Mode, again: Callable[[str], JobSpec] | None) -> TicketAnswer:

@@ -135,7 +135,9 @@ class Engine(Protocol):
 
     def submit(self, project: Project | None, submission: Submission) -> TicketAnswer: ...
 
-    def submission(self, project: Project | None, key: str, wait_s: float) -> TicketAnswer: ...
+    def submission(
+        self, project: Project | None, key: str, wait_s: float, after: int | None = None
+    ) -> TicketAnswer: ...
 
     def queue_list(
         self, project: Project | None, all_projects: bool, states: Sequence[TicketState], limit: int

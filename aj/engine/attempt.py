@@ -30,12 +30,17 @@ class Attempt:
         self._means = means
         self._may_have_been_sent = False
         self._name: str | None = None  # what the job is called over there, once that is settled
+        self._instances: tuple[str, ...] = ()
 
     def carry_out(self) -> Ending:
         """Submit, and return how that ended. Lets only the unexpected through."""
-        spec = self._ticket.request
-        if spec is None:
-            return _failed(Refused(f"the request of {self._ticket.ticket} can no longer be read"))
+        ticket = self._ticket
+        if ticket.request is None:
+            return _failed(Refused(f"the request of {ticket.ticket} can no longer be read"))
+        with self._means.steps.hearing(ticket.id, lambda step: self._desk.tell(ticket.ticket, step)):
+            return self._carry_out(ticket.request)
+
+    def _carry_out(self, spec: JobSpec) -> Ending:
         try:
             self._name, send = self._plan(spec)
             self._note(spec, RecordState.INTENDED)
@@ -72,6 +77,7 @@ class Attempt:
             )
         backend = means.places.backend(spec.service)
         request = backend.plan(spec, ticket.code, accepted_at=ticket.created_at.replace("Z", "+00:00"))
+        self._instances = request.instances
         return request.name, lambda: backend.submit(request)
 
     def _note(
@@ -95,7 +101,13 @@ class Attempt:
         self._desk.note(journal.append(self._means.layout, self._desk.key, record))
 
     def _was_submitted(self, spec: JobSpec, handle: Handle) -> Ending:
-        result = Submitted(azure_name=handle.name, handle=str(handle))
+        result = Submitted(
+            azure_name=handle.name,
+            handle=str(handle),
+            portal_url=handle.portal_url,
+            matched_instances=self._instances,
+            uploaded_bytes=handle.uploaded_bytes,
+        )
         try:
             self._note(spec, RecordState.SUBMITTED, handle=handle)
         except AjError as error:

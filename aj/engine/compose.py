@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from aj.backend import registry
@@ -18,14 +20,17 @@ from aj.engine.hub import Hub
 from aj.engine.janitor import Keep
 from aj.engine.jobs import Jobs
 from aj.engine.means import Packed
+from aj.engine.services import Services
+from aj.engine.steps import Steps
 from aj.model.code import CodeWarning
 from aj.model.job import JobSpec
-from aj.pack import archive, walk
+from aj.pack import archive, node, walk
 from aj.store import config
 from aj.store.config import Config
 from aj.store.layout import Layout
 
 if TYPE_CHECKING:
+    from aj.azure.sessions import Sessions
     from aj.engine.cloud import Cloud
 
 T = TypeVar("T")
@@ -41,6 +46,7 @@ def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
         records_s=_get(chosen, Config.seconds, "retention.jobs"),
         log_bytes=max(Keep().log_bytes, _get(chosen, Config.number, "logs.keep")),
     )
+    azure = _Azure(layout, settings, clock)
     slots = _get(chosen, Config.number, "local.slots")
     gpus: int | None = _get(chosen, Config.number, "local.gpus")  # None when nobody set it: then they are counted
     drivers: Mapping[str, Driver] = {"local": LocalDriver(layout, settings, clock, slots=slots, gpus=gpus)}
@@ -53,19 +59,40 @@ def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
         folders,
         clock,
         jobs,
-        places=registry,
+        places=Services(azure.native),
         pack=packer(layout),
         keep_final=_get(chosen, Config.number, "retention.queue"),
-        cloud=lambda: _cloud(layout, settings, clock),
+        cloud=azure.cloud,
+        steps=azure.steps,
     )
 
 
-def _cloud(layout: Layout, settings: Settings, clock: Clock) -> Cloud:
-    """Make what asks Azure; its rooms are imported now, its libraries with the first question."""
-    from aj.azure.sessions import Sessions
-    from aj.engine.cloud import Cloud
+@dataclass(frozen=True)
+class _Azure:
+    """What speaks to Azure, over one set of sessions. Its rooms are imported when they are first asked for."""
 
-    return Cloud(Sessions(settings, clock).open, layout, settings, clock)
+    layout: Layout
+    settings: Settings
+    clock: Clock
+    steps: Steps = field(default_factory=Steps)
+
+    @functools.cached_property
+    def _sessions(self) -> Sessions:
+        from aj.azure.sessions import Sessions
+
+        return Sessions(self.settings, self.clock)
+
+    def cloud(self) -> Cloud:
+        """Make what answers questions about Azure."""
+        from aj.engine.cloud import Cloud
+
+        return Cloud(self._sessions.open, self.layout, self.settings, self.clock)
+
+    def native(self) -> object:
+        """Make the means of the services that put jobs into a workspace."""
+        from aj.engine.native import Native
+
+        return Native(self._sessions.open, self.layout, self.settings, self.clock, self.steps).means()
 
 
 def packer(layout: Layout) -> Callable[[JobSpec], Packed]:
@@ -73,7 +100,8 @@ def packer(layout: Layout) -> Callable[[JobSpec], Packed]:
 
     def pack(spec: JobSpec) -> Packed:
         selection = walk.select(spec.code, layout.stat_cache)
-        code = archive.pack(selection, folder=layout.code)
+        generated = node.added() if registry.traits(spec.service).native else archive.NOTHING
+        code = archive.pack(selection, folder=layout.code, generated=generated)
         return Packed(code, tuple(_words(warning) for warning in selection.warnings))
 
     return pack

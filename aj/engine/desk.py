@@ -11,15 +11,19 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 from aj.base.clock import Clock, rfc3339
 from aj.base.errors import AjError, Refused
 from aj.model.json import Json
+from aj.model.step import Step
 from aj.model.ticket import Fault, Mode, Outcome, Submitted, Ticket, TicketState
 from aj.store import lock, queue, tickets
 from aj.store.layout import Layout
 from aj.store.queue import Tickets
+from aj.wire import codec
 
+FOLLOWED = 100  # submissions whose steps are kept for those who follow them: the newest
 NOTES = 20  # warnings kept for the next command of this project
 
 
@@ -64,6 +68,7 @@ class Desk:
         self._ownership: lock.Ownership | None = None
         self._is_closed = False
         self._notes: list[str] = []
+        self._steps: dict[str, list[tuple[int, Step]]] = {}
         self._damaged: list[tickets.Damage] = []
 
     def open(self, note: str) -> None:
@@ -112,12 +117,46 @@ class Desk:
         with self.changed:
             return self._tickets.running, self._tickets.waiting
 
-    def wait(self, name: str, timeout_s: float) -> Ticket:
-        """Wait until a ticket is final or the time is over, and return it as it stands. Raises NotFound."""
+    def wait(self, name: str, timeout_s: float, after: int | None = None) -> Ticket:
+        """Wait until a ticket is final or the time is over, and return it as it stands. Raises NotFound.
+
+        With `after` a step behind that number ends the waiting too.
+        """
         with self.changed:
             limit_s = min(timeout_s, threading.TIMEOUT_MAX)
-            self.changed.wait_for(lambda: self._is_closed or self._is_over(name), limit_s)
+            self.changed.wait_for(
+                lambda: self._is_closed or self._is_over(name) or (after is not None and self._told_of(name) > after),
+                limit_s,
+            )
         return self.find(name)
+
+    def _told_of(self, name: str) -> int:
+        steps = self._steps.get(name)
+        return steps[-1][0] if steps else 0
+
+    def steps(self, name: str, after: int) -> tuple[tuple[Step, ...], int]:
+        """Return what happened to a ticket's submission behind a number, and the number of the last step."""
+        with self.changed:
+            known = self._steps.get(name, ())
+            return tuple(step for number, step in known if number > after), self._told_of(name)
+
+    def tell(self, name: str, step: Step) -> None:
+        """Let everybody know of a step of a submission. How far the same thing has come is kept once."""
+        with self.changed:
+            steps = self._steps.setdefault(name, [])
+            number = self._told_of(name) + 1
+            if steps and step.follows(steps[-1][1]):
+                steps.pop()
+            steps.append((number, step))
+            while len(self._steps) > FOLLOWED:
+                del self._steps[next(iter(self._steps))]
+            self.changed.notify_all()
+        payload: dict[str, Json] = {
+            "ticket": name,
+            "id": name.removeprefix("q-"),
+            **cast("dict[str, Json]", codec.dump(step)),
+        }
+        self._publish("submission", self.key, payload)
 
     def _is_over(self, name: str) -> bool:
         ticket = self._tickets.get(name)

@@ -21,6 +21,7 @@ from aj.engine import reconcile, records, retry, submit
 from aj.engine.desk import Desk, bare
 from aj.engine.hub import Hub
 from aj.engine.means import Entrance, Jobs, Means, Packed, Places
+from aj.engine.steps import Steps
 from aj.engine.submit import Accepted
 from aj.engine.worker import Worker, start_direct
 from aj.model.job import JobSpec
@@ -63,6 +64,7 @@ class Engine(Generic[J]):
         pack: Callable[[JobSpec], Packed],
         keep_final: int = queue.KEEP_FINAL,
         cloud: Callable[[], Cloud] = lambda: _no_cloud(),
+        steps: Steps | None = None,
     ) -> None:
         self.hub = Hub()
         self.jobs: J = jobs(self.hub)
@@ -81,6 +83,7 @@ class Engine(Generic[J]):
             archives=Archives(self._layout),
             ids=journal.KnownIds(self._layout),
             entrance=Entrance(),
+            steps=steps or Steps(),
         )
         self._guard = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}
@@ -177,18 +180,25 @@ class Engine(Generic[J]):
         accepted = submit.accept(opened.desk, submission, self._means)
         return self._set_going(accepted, opened)
 
-    def submission(self, project: Project | None, key: str, wait_s: float) -> TicketAnswer:
+    def submission(self, project: Project | None, key: str, wait_s: float, after: int | None = None) -> TicketAnswer:
         """Return the ticket of an AJ ID once it is final or the time is over. Raises NotFound.
 
-        An attempt that has no ticket any more is answered from the journal.
+        With `after` also once there are steps behind that number; they come along. An attempt that has no
+        ticket any more is answered from the journal.
         """
         try:
-            return self.queue_wait(project, tickets.name_of(key), wait_s)
+            return self._followed(project, tickets.name_of(key), wait_s, after)
         except NotFound:
             record = journal.last(self._layout, _key(project), [key]).get(key)
             if record is None:
                 raise
             return TicketAnswer(records.ticket_of(record))
+
+    def _followed(self, project: Project | None, ticket: str, wait_s: float, after: int | None) -> TicketAnswer:
+        desk = self._desk_of(project, ticket).desk
+        found = desk.wait(ticket, wait_s, after)
+        steps, told = desk.steps(ticket, after or 0)
+        return TicketAnswer(found, desk.warnings(), steps, told)
 
     def _set_going(self, accepted: Accepted, opened: _Opened) -> TicketAnswer:
         if accepted.is_new and accepted.ticket.mode is Mode.DIRECT:

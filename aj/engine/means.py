@@ -11,6 +11,7 @@ from typing import Protocol
 from aj.backend.protocol import Backend, Traits
 from aj.base.clock import Clock
 from aj.base.settings import Settings
+from aj.engine.steps import Steps
 from aj.model.code import CodeRef
 from aj.model.handle import Handle
 from aj.model.job import JobSpec
@@ -91,6 +92,7 @@ class Means:
     archives: Archives
     ids: journal.KnownIds
     entrance: Entrance
+    steps: Steps
 
 
 class Entrance:

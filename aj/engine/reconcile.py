@@ -74,6 +74,6 @@ def _look_twice(spec: JobSpec, means: Means, stop: threading.Event) -> Handle | 
 
 def _ending(ticket: Ticket, handle: Handle | None) -> Ending:
     if handle is not None:
-        return Ending(TicketState.COMPLETED, Outcome.SUBMITTED, Submitted(handle.name, str(handle)))
+        return Ending(TicketState.COMPLETED, Outcome.SUBMITTED, Submitted(handle.name, str(handle), handle.portal_url))
     error = Fault("AjError", "never-arrived", "the submission never arrived", f"`aj queue retry {ticket.ticket}`")
     return Ending(TicketState.FAILED, Outcome.NEVER_ARRIVED, detail=error.message, error=error)

@@ -68,6 +68,7 @@ def record_of(
         outcome=(outcome.value if outcome else state.value) if settled else None,
         azure_name=azure_name,
         handle=str(handle) if handle else None,
+        portal_url=handle.portal_url if handle else None,
         experiment=spec.experiment,
         target=_target(spec),
         sku=spec.sku,

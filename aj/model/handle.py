@@ -10,13 +10,15 @@ from urllib.parse import quote, unquote
 class Handle:
     """Where a submitted job is: the service, the place within it, and the name there.
 
-    `portal_url` is the address where a person can look at it, when the place told one.
+    `portal_url` is the address where a person can look at it, when the place told one; `uploaded_bytes` is how
+    much code left for it just now, None when none goes that way.
     """
 
     service: str
     place: str
     name: str
     portal_url: str | None = field(default=None, compare=False)
+    uploaded_bytes: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         place = "/".join(quote(part, safe="") for part in self.place.split("/"))

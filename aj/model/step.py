@@ -35,3 +35,7 @@ class Step:
     total: int | None = None
     skipped: int | None = None
     current: str | None = None
+
+    def follows(self, earlier: Step) -> bool:
+        """Tell whether this only says how far the same thing has come."""
+        return self.completed is not None and (self.kind, self.current) == (earlier.kind, earlier.current)

@@ -65,12 +65,18 @@ class Fault:
 
 @dataclass(frozen=True)
 class Submitted:
-    """What the place confirmed: its name for the job, a handle, and where a person can look."""
+    """What the place confirmed: its name for the job, a handle, and where a person can look.
+
+    `matched_instances` are the types of machines that the job may get, the best first; `uploaded_bytes` is how
+    much code was sent for it, 0 when all of it was there, None when code does not travel so.
+    """
 
     azure_name: str | None
     handle: str
     portal_url: str | None = None
     note: str | None = None
+    matched_instances: tuple[str, ...] = ()
+    uploaded_bytes: int | None = None
 
 
 @dataclass(frozen=True)

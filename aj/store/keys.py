@@ -177,7 +177,9 @@ KEYS: Mapping[str, Key] = MappingProxyType(
         "tenant": Key("Azure tenant to sign in for (default: that of the credential)", TEXT),
         "quota.max_age": Key("how long what Azure told of quota, machines and images counts as fresh", DURATION, "10m"),
         "sing.placeholder_image": Key("image registered for jobs that run an image of Singularity's own", TEXT),
-        "storage.allow_account_key": Key("upload by the account's key where the user has no right", YES_NO, False),
+        "storage.allow_account_key": Key(
+            "upload by the account's key where the user has no right", YES_NO, False, Scope.USER
+        ),
         "template_repo": Key("repository of `aj template pull` and `push`", TEXT),
         "dashboard.page_size": Key("rows that `aj dash` asks for at once", whole(1, 200), 50),
         "daemon.idle": _of_the_daemon("how long an idle daemon stays; 0 is for ever", DURATION, "1h"),

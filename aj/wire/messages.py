@@ -9,6 +9,7 @@ from aj.model.job import JobSpec
 from aj.model.json import Json
 from aj.model.log import Chunk
 from aj.model.record import Record
+from aj.model.step import Step
 from aj.model.ticket import Mode, Ticket
 from aj.model.workload import Event, Workload
 
@@ -72,10 +73,15 @@ class Submission:
 
 @dataclass(frozen=True)
 class TicketAnswer:
-    """A ticket as it stands, without its request, and warnings for the caller to print."""
+    """A ticket as it stands, without its request, and warnings for the caller to print.
+
+    `steps` are what happened to it since the number that was asked for, `told` the number of the last of them.
+    """
 
     ticket: Ticket
     warnings: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    told: int = 0
 
 
 @dataclass(frozen=True)

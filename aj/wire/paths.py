@@ -64,7 +64,7 @@ RETIRE = Route("POST", "/v1/retire", "admin")
 HEALTH = Route("GET", "/v1/health", "health")
 
 SUBMIT = Route("POST", "/v1/submissions", "submissions", holds=True, begins=True)
-SUBMISSION = Route("GET", "/v1/submissions/{key}", "submissions", ("wait_s",), holds=True)
+SUBMISSION = Route("GET", "/v1/submissions/{key}", "submissions", ("wait_s", "after"), holds=True)
 
 QUEUE = Route("GET", "/v1/queue", "queue", ("all", "state", "limit"))
 QUEUE_RESUME = Route("POST", "/v1/queue/resume", "queue", ("all",), holds=True, keyed=True, begins=True)

@@ -265,7 +265,7 @@ class SmallEngine:
             raise NotFound(f"no such ticket {ticket}", code="no-such-ticket")
         return self._tickets[ticket]
 
-    def submission(self, project: Project | None, key: str, wait_s: float) -> TicketAnswer:
+    def submission(self, project: Project | None, key: str, wait_s: float, after: int | None = None) -> TicketAnswer:
         return self.queue_wait(project, f"q-{key}", wait_s)
 
     def queue_list(self, project: Project | None, all_projects: bool, states: Sequence[str], limit: int) -> TicketList:

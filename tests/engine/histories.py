@@ -17,6 +17,7 @@ from aj.base.errors import OutcomeUnknown, Refused
 from aj.engine import reconcile, retry, submit, worker
 from aj.engine.desk import Desk
 from aj.engine.means import Entrance, Means
+from aj.engine.steps import Steps
 from aj.model.ticket import Mode, Outcome, Ticket, TicketState
 from aj.store import journal, tickets
 from aj.store.archives import Archives
@@ -142,6 +143,7 @@ class Queue(RuleBasedStateMachine):
             archives=Archives(layout),
             ids=journal.KnownIds(layout),
             entrance=Entrance(),
+            steps=Steps(),
         )
         self.desk = Desk(layout, KEY, None, self.clock, lambda *_: None)
         self.desk.open("here")

@@ -116,7 +116,7 @@ def test_the_users_settings_count(home: Home, clock: MovedClock) -> None:
 
 def test_a_service_that_only_renders_takes_no_submission(home: Home, clock: MovedClock) -> None:
     engine = compose.engine(home.settings, home.folders, clock)
-    for service in ("aml", "sing", "volcano", "amlt", "nope"):
+    for service in ("volcano", "amlt", "nope"):
         with pytest.raises(UserError):
             engine.submit(None, Submission(nouns.aj_id(1), Mode.QUEUED, spec(home.root, 1, "x", service=service)))
     engine.stop()

@@ -129,9 +129,9 @@ def test_a_setting_says_whose_it_is_and_whether_the_daemon_must_start_anew() -> 
     of_user = {key for key, known in keys.KEYS.items() if known.scope is keys.Scope.USER}
     assert of_user == {
         *("daemon.idle", "logs.keep", "retention.queue", "retention.work", "retention.jobs"),
-        *("local.slots", "local.gpus"),
+        *("local.slots", "local.gpus", "storage.allow_account_key"),
     }
-    assert {key for key, known in keys.KEYS.items() if known.needs_restart} == of_user
+    assert {key for key, known in keys.KEYS.items() if known.needs_restart} == of_user - {"storage.allow_account_key"}
 
 
 @pytest.mark.rule("C-083")

@@ -70,7 +70,7 @@ class SingBackend:
             offer.numbers,
         )
         submission.remember(planned, self._means.memory)
-        return SingRequest(SERVICE, planned.name, body, planned)
+        return SingRequest(SERVICE, planned.name, body, planned, instances=facts.types)
 
     def submit(self, request: Request) -> Handle:
         """Send it. Sending the same request twice yields the same handle."""

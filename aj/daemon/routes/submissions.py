@@ -17,12 +17,16 @@ def submit(call: Call) -> Answer:
 
 
 def show(call: Call) -> Answer:
-    """Tell what became of a submission, waiting for its end when asked to."""
+    """Tell what became of a submission, waiting for its end or its next step when asked to."""
+    after = call.whole("after", 0) if "after" in call.query else None
 
     def look(wait_s: float) -> TicketAnswer:
-        return call.engine.submission(call.project, call.name, wait_s)
+        return call.engine.submission(call.project, call.name, wait_s, after)
 
-    return reply(call.line.poll(look, is_over, call.seconds("wait_s")))
+    def has_news(answer: TicketAnswer) -> bool:
+        return is_over(answer) or (after is not None and answer.told > after)
+
+    return reply(call.line.poll(look, has_news, call.seconds("wait_s")))
 
 
 def is_over(answer: TicketAnswer) -> bool:

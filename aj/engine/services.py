@@ -1,0 +1,30 @@
+"""Where the names of services lead: each is made at its first use, with what it needs of this house."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from aj.backend import registry
+from aj.backend.protocol import Backend, Traits
+
+
+class Services:
+    """The services of one daemon. Safe between threads. `native` makes what those in a workspace of Azure need."""
+
+    def __init__(self, native: Callable[[], object]) -> None:
+        self._native = native
+        self._guard = threading.Lock()
+        self._made: dict[str, Backend] = {}
+
+    def traits(self, service: str) -> Traits:
+        """Return the facts about a service. Raises UserError when there is none of that name."""
+        return registry.traits(service)
+
+    def backend(self, service: str) -> Backend:
+        """Return a handed-off service. Raises UserError for one that takes no jobs."""
+        with self._guard:
+            if service not in self._made:
+                means = (self._native(),) if registry.traits(service).native else ()
+                self._made[service] = registry.backend(service, *means)
+            return self._made[service]
