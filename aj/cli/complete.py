@@ -190,12 +190,16 @@ def _pages(_: Settings) -> list[Candidate]:
     return [*first, *tree.TOPICS.items()]
 
 
+JOB_STATES = (
+    *("queued", "provisioning", "initializing", "downloading", "syncing", "starting", "running", "finalizing"),
+    *("retrying", "recovering", "completed", "errored", "failed", "invalid", "terminated"),
+)
 STATIC = {
     "format": words.FORMATS,
     "shell": ("bash", "zsh", "fish"),
     "ticket-state": ("queued", "running", "completed", "failed", "canceled", "unknown", "never-arrived"),
-    "record-state": ("intended", "submitted", "failed", "unknown", "queued", "running", "completed", "errored"),
-    "job-state": ("queued", "running", "completed", "errored", "failed", "invalid", "terminated"),
+    "record-state": ("intended", "submitted", "unknown", *JOB_STATES, "deleted"),
+    "job-state": JOB_STATES,
     "show": ("argv", "files", "body", "manifest"),
     "source": ("user", "runner", "platform"),
 }

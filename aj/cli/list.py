@@ -39,7 +39,7 @@ class Options:
     all_projects: Annotated[bool, Option("--all-projects", "of every project")] = False
 
 
-KNOWN = tuple(dict.fromkeys([*(state.value for state in RecordState), *(state.value for state in JobState)]))
+KNOWN = tuple(dict.fromkeys([*(state.value for state in RecordState), *(state.value for state in JobState), "deleted"]))
 
 
 def run(opts: Options, ctx: Context) -> int:
@@ -49,30 +49,54 @@ def run(opts: Options, ctx: Context) -> int:
             raise UserError(f"`{word}` is no state", hint=f"one of {', '.join(KNOWN)}", code="unknown-state")
     found: list[Item] = []
     truncated = False
-    for item in _items(opts, ctx):
+    for item in _items(_records(opts, ctx), opts, ctx):
         if opts.limit and len(found) == opts.limit:
             truncated = True
             break
         found.append(item)
-    ctx.screen.show(view.records(found, truncated=truncated, scope=None if opts.all_projects else ctx.key))
-    others = [key for key in journal.keys(ctx.layout) if key != ctx.key] if not found else []
-    if others and not opts.all_projects:
-        where = text.plural(len(others), "other project has", "other projects have")
+    scope = None if opts.all_projects else ctx.key
+    ctx.screen.show(view.records(found, truncated=truncated, scope=scope, empty=_empty(opts)))
+    others = _others(opts, ctx) if not found and not opts.all_projects else 0
+    if others:
+        where = text.plural(others, "other project has", "other projects have")
         ctx.screen.note(f"{where} some: `--all-projects`")
     return 0
 
 
-def _items(opts: Options, ctx: Context) -> Iterator[Item]:
+def _empty(opts: Options) -> str | None:
+    """Say what there is none of."""
+    if opts.status:
+        return "no submissions in " + ("this state" if len(set(opts.status)) == 1 else "these states")
+    others = (opts.template, opts.service, opts.since_s, opts.agent, opts.session)
+    return "no such submissions" if any(word is not None for word in others) else None
+
+
+def _others(opts: Options, ctx: Context) -> int:
+    """Count the other projects that have what was asked for."""
+    keys = [key for key in journal.keys(ctx.layout) if key != ctx.key]
+    found = (_items(journal.newest(ctx.layout, key, lambda _: None), opts, ctx) for key in keys)
+    return sum(next(items, None) is not None for items in found)
+
+
+def _items(records: Iterable[Record], opts: Options, ctx: Context) -> Iterator[Item]:
     """Yield what passes all filters, newest first."""
     oldest = None if opts.since_s is None else ctx.clock.now() - opts.since_s
-    for record in _records(opts, ctx):
+    for record in records:
         if oldest is not None and _moment(record) < oldest:
             continue
         if not _is_wanted(opts, record):
             continue
-        state = _job_state(ctx, record)
-        if not opts.status or record.state.value in opts.status or state in opts.status:
-            yield view.item(record, state)
+        found = view.item(record, _job_state(ctx, record), deleted=_is_deleted(ctx, record))
+        if not opts.status or record.state.value in opts.status or found["shown_state"] in opts.status:
+            yield found
+
+
+def _is_deleted(ctx: Context, record: Record) -> bool:
+    """Whether it was a job of this machine and its folder is gone."""
+    from aj.backend import registry  # names and traits only
+
+    is_ours = record.service in registry.ENTRIES and registry.traits(record.service).is_local
+    return is_ours and record.state is RecordState.SUBMITTED and not jobs.exists(ctx.layout, record.id)
 
 
 def _records(opts: Options, ctx: Context) -> Iterable[Record]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aj.base.errors import NotFound, UserError
 from aj.client.jobs import Found, choose
-from aj.store import jobs, tickets
+from aj.model import names
+from aj.model.record import RecordState
+from aj.model.ticket import TicketState
+from aj.store import jobs, journal, tickets
 
 if TYPE_CHECKING:
     from aj.cli.context import Context
@@ -20,7 +24,64 @@ def find(ctx: Context, word: str) -> Found:
     try:
         return Found(job=ctx.client.jobs.show(job_id).workload)  # an id needs no list
     except (NotFound, UserError):
-        return ctx.client.jobs.find(word)
+        return _there(ctx, word, lambda: ctx.client.jobs.find(word))
+
+
+def ticket(ctx: Context, word: str) -> str:
+    """Return the ticket that a word means: its name, its id, or the begin of either. Raises UserError for several."""
+    name = word if tickets.is_name(word) else tickets.name_of(word)
+    if tickets.is_name(name) and tickets.key_of(ctx.layout, name, ctx.key) is not None:
+        return name
+    there = [one for key in tickets.keys(ctx.layout) for one in tickets.scan(ctx.layout, key).tickets]
+    fitting = sorted(one.ticket for one in there if names.is_begin(word, one.id))
+    if len(fitting) > 1:
+        raise UserError(
+            f"`{word}` names {len(fitting)} tickets: {', '.join(fitting)}",
+            code="ambiguous",
+            hint="use one of these tickets",
+            details={"ids": fitting},
+        )
+    return fitting[0] if fitting else word
+
+
+def _there(ctx: Context, word: str, look: Callable[[], Found]) -> Found:
+    """Return what is found, unless it is a job of this machine of which only the submission is left.
+
+    Raises NotFound saying that it was deleted, or that there is nothing.
+    """
+    try:
+        found = look()
+    except NotFound:
+        job_id = word.removeprefix("q-")
+        if _was_here(ctx, job_id):
+            raise _deleted(job_id) from None
+        raise
+    promised = found.ticket
+    is_done = found.job is None and promised is not None and promised.state is TicketState.COMPLETED
+    if is_done and promised is not None and _is_local(promised.service):
+        raise _deleted(found.id)
+    return found
+
+
+def _is_local(service: str) -> bool:
+    from aj.backend import registry  # most jobs are there
+
+    return service in registry.ENTRIES and registry.traits(service).is_local
+
+
+def _was_here(ctx: Context, job_id: str) -> bool:
+    """Whether the journal knows it as a job of this machine."""
+    found = (journal.last(ctx.layout, key, [job_id]).get(job_id) for key in journal.keys(ctx.layout))
+    return any(one and one.state is RecordState.SUBMITTED and _is_local(one.service) for one in found)
+
+
+def _deleted(job_id: str) -> NotFound:
+    return NotFound(
+        f"job {job_id} was deleted with its logs and files",
+        code="deleted",
+        hint="its submission is in `aj list`",
+        details={"id": job_id},
+    )
 
 
 def on_disk(ctx: Context, word: str) -> str:
@@ -32,7 +93,7 @@ def on_disk(ctx: Context, word: str) -> str:
         return job_id
     known = jobs.listing(ctx.layout, lambda words: ctx.screen.warn(words, code="damaged-record"))
     promised = [ticket for key in tickets.keys(ctx.layout) for ticket in tickets.scan(ctx.layout, key).tickets]
-    found = choose(word, known, promised)
+    found = _there(ctx, word, lambda: choose(word, known, promised))
     if found.job is None:
         raise NotFound(
             f"{word} is no job of this machine yet", code="no-such-job", hint=f"`aj queue show q-{found.id}`"

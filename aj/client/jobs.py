@@ -10,6 +10,7 @@ from aj.base.clock import SYSTEM
 from aj.base.errors import NotFound, OutcomeUnknown, TimedOut, UserError
 from aj.client.line import AnswerLost, Line, Query
 from aj.client.queue import named
+from aj.model import names
 from aj.model.state import JobState
 from aj.model.ticket import Ticket
 from aj.model.workload import Workload
@@ -96,7 +97,7 @@ class Jobs:
         return self._change(Done, paths.JOB_DELETE, job_id, None)
 
     def find(self, word: str) -> Found:
-        """Find what a word names: AJ ID, ticket, job id, remote name, or a display name if it is unique.
+        """Find what a word names: AJ ID, ticket, job id, remote name, a display name or the begin of an id if unique.
 
         Raises NotFound, UserError listing them when several fit.
         """
@@ -115,24 +116,32 @@ class Jobs:
 
 
 def choose(word: str, jobs: Sequence[Workload], tickets: Sequence[Ticket]) -> Found:
-    """Choose what a word names among these. Raises NotFound, UserError listing them when several fit."""
+    """Choose what a word names among these; the begin of an id will do when it is no other's. Raises NotFound, UserError listing them when several fit."""
     by_id = {job.id: Found(job=job) for job in jobs}
     for ticket in tickets:
         known = by_id.get(ticket.id, Found())
         by_id[ticket.id] = Found(known.job, ticket)
-    for names in _NAMES:
-        fitting = [found for found in by_id.values() if word in names(found)]
-        if len(fitting) == 1:
-            return fitting[0]
+    for spelled in _NAMES:
+        fitting = [found for found in by_id.values() if word in spelled(found)]
         if fitting:
-            ids = sorted(found.id for found in fitting)
-            raise UserError(
-                f"`{word}` names {len(ids)} jobs: {', '.join(ids)}",
-                code="ambiguous",
-                hint="use one of these ids",
-                details={"ids": ids},
-            )
+            return _only(word, fitting)
+    begun = [found for found in by_id.values() if names.is_begin(word, found.id)]
+    if begun:
+        return _only(word, begun)
     raise NotFound(f"no job `{word}`", code="no-such-job", hint="`aj list` shows them", details={"id": word})
+
+
+def _only(word: str, fitting: Sequence[Found]) -> Found:
+    """Return the one that fits. Raises UserError listing them when there are several."""
+    if len(fitting) == 1:
+        return fitting[0]
+    ids = sorted(found.id for found in fitting)
+    raise UserError(
+        f"`{word}` names {len(ids)} jobs: {', '.join(ids)}",
+        code="ambiguous",
+        hint="use one of these ids",
+        details={"ids": ids},
+    )
 
 
 def _ids(found: Found) -> tuple[str, ...]:

@@ -111,3 +111,12 @@ def _cleaned(word: str, others: str, outer: str, limit: int | None) -> str:
     """Make every run of other characters one `-`, take `outer` off the ends, cut; nothing left gives `job`."""
     cleaned = re.sub(others, "-", _ascii(word)).strip(outer)
     return cleaned[:limit].rstrip(outer) or "job"
+
+
+LEAST_BEGIN = 4  # characters of an id: 65536 begins, so few jobs rarely share one
+
+
+def is_begin(word: str, aj_id: str) -> bool:
+    """Tell whether a word is the begin of an AJ ID, or of its ticket, and long enough to mean one."""
+    begin = word.removeprefix("q-")
+    return len(begin) >= LEAST_BEGIN and aj_id.startswith(begin)

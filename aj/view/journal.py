@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aj.model.code import CodeRef
@@ -36,8 +37,11 @@ def shape_text(shape: Shape | None) -> str | None:
     return f"{shape.nodes}x{shape.sku_processes or shape.processes_per_node}"
 
 
-def item(record: Record, job_state: str | None) -> Item:
-    """Return a record as JSON values. `state` is the submission's, `job_state` the job's on this machine or null."""
+def item(record: Record, job_state: str | None, *, deleted: bool = False) -> Item:
+    """Return a record as JSON values. `state` is the submission's, `job_state` the job's on this machine or null.
+
+    `deleted` says that the job was one of this machine and is there no more.
+    """
     return {
         "ts": record.ts,
         "id": record.id,
@@ -45,7 +49,7 @@ def item(record: Record, job_state: str | None) -> Item:
         "mode": record.mode,
         "state": record.state.value,
         "job_state": job_state,
-        "shown_state": job_state or record.state.value,
+        "shown_state": job_state or ("deleted" if deleted else record.state.value),
         "outcome": record.outcome,
         "project": record.project,
         "template": record.template,
@@ -71,10 +75,10 @@ def item(record: Record, job_state: str | None) -> Item:
     }
 
 
-def records(found: Sequence[Item], *, truncated: bool, scope: str | None = None) -> Document:
-    """Make the list of submissions from their items, newest first."""
+def records(found: Sequence[Item], *, truncated: bool, scope: str | None = None, empty: str | None = None) -> Document:
+    """Make the list of submissions from their items, newest first; `empty` is said when there are none."""
     footer = ["there are more: `-n 0` shows all"] if truncated else []
-    return listing(
+    made = listing(
         "journal.list",
         found,
         COLUMNS,
@@ -84,6 +88,7 @@ def records(found: Sequence[Item], *, truncated: bool, scope: str | None = None)
         extra={"scope": scope},
         footer=footer,
     )
+    return replace(made, empty=empty or made.empty)
 
 
 def schemas() -> Mapping[str, Schema]:

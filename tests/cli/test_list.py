@@ -6,7 +6,10 @@ import pytest
 
 from aj.base.clock import rfc3339
 from aj.base.paths import Project
+from aj.cli import complete
+from aj.cli import list as listing
 from aj.model.record import RecordState
+from aj.model.state import JobState
 from tests.cli import seed
 from tests.cli.conftest import Shell
 
@@ -35,7 +38,7 @@ def test_the_newest_stands_first(filled: Shell) -> None:
     assert seen.out.splitlines()[0] == "id\tstate\ttemplate\tshape\tage\tcommand"
     assert [row[:4] for row in seen.rows] == [
         ["00000009", "failed", "local", "2x4"],
-        ["00000008", "submitted", "local", "2x4"],
+        ["00000008", "deleted", "local", "2x4"],
     ]
     assert seen.err == "there are more: `-n 0` shows all\n"
 
@@ -130,7 +133,7 @@ def test_an_empty_scope_tells_where_there_is_more(aj: Shell) -> None:
     seed.write_journal(aj.home, "other-1", seed.record("00000001"))
     seed.write_tickets(aj.home, "other-1", seed.ticket("00000001"))
     assert aj("list").err == "no submissions\n1 other project has some: `--all-projects`\n"
-    assert aj("queue", "list").err == "no tickets\n1 other project has a queue: `--all`\n"
+    assert aj("queue", "list").err == "no tickets\n1 other project has some: `--all`\n"
     assert aj("list", "--all-projects", "-o", "name").out == "00000001\n"
 
 
@@ -143,3 +146,20 @@ def test_a_verbose_caller_hears_of_names_that_mean_nothing(aj: Shell) -> None:
         "aj: warning: .azure_jobs/aj.toml:1: unknown setting `tempalte`; did you mean `template`?",
     ]
     assert "means nothing" not in aj("list", AJ_TEMPLTE="x").err
+
+
+@pytest.mark.rule("C-018", "C-063")
+def test_filters_that_find_nothing_say_so(filled: Shell, project: Project) -> None:
+    assert filled("list", "-s", "unknown").err == "no submissions in this state\n"
+    assert filled("list", "-s", "unknown", "-s", "queued").err == "no submissions in these states\n"
+    assert filled("list", "-t", "nope").err == "no such submissions\n"
+    seed.write_journal(filled.home, "other-0000", seed.record("0000abcd"))
+    assert filled("list", "-s", "unknown").err == "no submissions in this state\n"
+    seed.write_journal(filled.home, "other-0000", seed.record("0001abcd", state=RecordState.UNKNOWN))
+    assert filled("list", "-s", "unknown").err.endswith("1 other project has some: `--all-projects`\n")
+
+
+@pytest.mark.rule("C-018", "C-051")
+def test_completion_offers_every_state() -> None:
+    assert set(complete.STATIC["record-state"]) == set(listing.KNOWN)
+    assert set(complete.STATIC["job-state"]) == {state.value for state in JobState}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import OptionError
-from aj.cli import several
+from aj.cli import named, several
 from aj.cli.declare import Option, Word, filled
 from aj.model.ticket import TicketState
 from aj.view import action
@@ -43,6 +43,7 @@ def _pending(ctx: Context, *, yes: bool) -> tuple[str, ...]:
 
 
 def _cancel(ctx: Context, name: str) -> Item:
+    name = named.ticket(ctx, name)
     before = ctx.client.queue.show(name).ticket
     answer = ctx.client.queue.cancel(name)
     ctx.tell_warnings(answer.warnings)

@@ -51,10 +51,16 @@ def run(opts: Options, ctx: Context) -> int:
             scope=None if opts.every else ctx.key,
         )
     )
-    others = [key for key in tickets.keys(ctx.layout) if key != ctx.key] if not shown else []
-    if others and not opts.every:
-        ctx.screen.note(f"{text.plural(len(others), 'other project has', 'other projects have')} a queue: `--all`")
+    others = _others(opts, ctx) if not shown and not opts.every else 0
+    if others:
+        ctx.screen.note(f"{text.plural(others, 'other project has', 'other projects have')} some: `--all`")
     return 0
+
+
+def _others(opts: Options, ctx: Context) -> int:
+    """Count the other projects that have what was asked for."""
+    keys = [key for key in tickets.keys(ctx.layout) if key != ctx.key]
+    return sum(bool(tickets.chosen(tickets.scan(ctx.layout, key).tickets, opts.state, 1)[0]) for key in keys)
 
 
 def _project(ctx: Context, key: str) -> str | None:

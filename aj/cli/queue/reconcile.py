@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import gravest
-from aj.cli import several
+from aj.cli import named, several
 from aj.cli.declare import Word, filled
 from aj.model.ticket import Outcome
 from aj.store import tickets
@@ -45,7 +45,7 @@ def _unknown(ctx: Context) -> tuple[str, ...]:
 
 
 def _reconcile(ctx: Context, name: str) -> Item:
-    answer = ctx.client.queue.reconcile(name)
+    answer = ctx.client.queue.reconcile(named.ticket(ctx, name))
     ctx.tell_warnings(answer.warnings)
     ticket = answer.ticket
     status = "unknown" if ticket.outcome is Outcome.UNKNOWN else "ok"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from aj.cli import named
 from aj.cli.declare import Option, Word, filled
 from aj.view import action
 
@@ -22,7 +23,7 @@ class Options:
 
 def run(opts: Options, ctx: Context) -> int:
     """Retry it. Raises NotFound, Refused, OutcomeUnknown without `--force`."""
-    answer = ctx.client.queue.retry(opts.ticket, force=opts.force)
+    answer = ctx.client.queue.retry(named.ticket(ctx, opts.ticket), force=opts.force)
     ctx.tell_warnings(answer.warnings)
     ticket = answer.ticket
     item = action.item(ticket.ticket, status="ok", state=ticket.state.value, detail=f"retry of {ticket.retried_from}")

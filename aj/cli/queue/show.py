@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from aj.cli import named
 from aj.cli.declare import Word, filled
 from aj.store import tickets
 from aj.view import queue as view
@@ -30,7 +31,7 @@ def run(opts: Options, ctx: Context) -> int:
 
 def find(ctx: Context, word: str) -> tuple[str, Ticket]:
     """Find a ticket by its name or its id, in this project first, then in all. Raises NotFound."""
-    name = word if tickets.is_name(word) else tickets.name_of(word)
+    name = named.ticket(ctx, word)
     key = tickets.key_of(ctx.layout, name, ctx.key)
     if key is None:
         raise tickets.no_such(word)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import AjError, gravest
-from aj.cli import several
+from aj.cli import named, several
 from aj.cli.declare import Option, Word, duration, filled
 from aj.model.ticket import TicketState
 from aj.view import queue as view
@@ -34,7 +34,7 @@ def run(opts: Options, ctx: Context) -> int:
     for name in opts.tickets:
         left_s = None if limit is None else max(0.0, limit - ctx.clock.monotonic())
         try:
-            answer = ctx.client.queue.wait(name, timeout_s=left_s)
+            answer = ctx.client.queue.wait(named.ticket(ctx, name), timeout_s=left_s)
         except AjError as error:
             if len(opts.tickets) == 1:
                 raise
