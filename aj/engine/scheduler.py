@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from aj.base import units
+from aj.base import text, units
 from aj.base.clock import rfc3339
 from aj.base.errors import Refused
 from aj.model.state import JobState
@@ -68,12 +68,12 @@ class _Free:
         if self.slots <= 0:
             return f"a free slot: all {self.place.slots} are taken"
         if needs.cpus and needs.cpus > self.cpus + 1e-9:  # sums of fractions are not exact
-            return f"{needs.cpus:g} cpus: {max(0, self.cpus):g} of {whole.cpus or 0:g} are free"
+            return f"{_cpus(needs.cpus)}: {max(0, self.cpus):g} of {whole.cpus or 0:g} are free"
         if needs.memory_bytes and needs.memory_bytes > self.memory_bytes:
             free, total = units.size(max(0, self.memory_bytes)), units.size(whole.memory_bytes or 0)
             return f"{units.size(needs.memory_bytes)} of memory: {free} of {total} are free"
         if needs.gpus > len(self.gpus):
-            return f"{needs.gpus} GPUs: {len(self.gpus)} of {whole.gpus} are free"
+            return f"{text.plural(needs.gpus, 'GPU')}: {len(self.gpus)} of {whole.gpus} are free"
         return None
 
 
@@ -185,11 +185,15 @@ def check_fits(needs: Needs, place: Place) -> None:
     """Raise Refused when a job is larger than the whole place, with both numbers."""
     whole = place.capacity
     if needs.cpus and whole.cpus is not None and needs.cpus > whole.cpus:
-        raise _too_large(f"{needs.cpus:g} cpus", f"{whole.cpus:g}")
+        raise _too_large(_cpus(needs.cpus), f"{whole.cpus:g}")
     if needs.memory_bytes and whole.memory_bytes is not None and needs.memory_bytes > whole.memory_bytes:
         raise _too_large(f"{units.size(needs.memory_bytes)} of memory", units.size(whole.memory_bytes))
     if needs.gpus > whole.gpus:
-        raise _too_large(f"{needs.gpus} GPUs", str(whole.gpus))
+        raise _too_large(text.plural(needs.gpus, "GPU"), str(whole.gpus))
+
+
+def _cpus(count: float) -> str:
+    return f"{count:g} {'cpu' if count == 1 else 'cpus'}"
 
 
 def _too_large(wanted: str, there: str) -> Refused:

@@ -39,7 +39,9 @@ class Report:
 
 def check(resolved: Resolved, *, options_of: OptionsOf) -> list[Issue]:
     """Find all issues of a merged template: inheritance, kinds, needed keys, the service's options, the SKU."""
-    return issue.distinct((*resolved.warnings, *of_config(resolved.tree, resolved.source.place, options_of=options_of)))
+    source = resolved.source
+    part = [] if source.is_leaf else [_only_a_part(source)]
+    return issue.distinct((*part, *resolved.warnings, *of_config(resolved.tree, source.place, options_of=options_of)))
 
 
 def of_config(config: Section, place: Place, *, options_of: OptionsOf) -> list[Issue]:
@@ -59,21 +61,27 @@ def validate(project: Project, names: Sequence[str] | None = None, *, options_of
     """Check the named templates, or every file of the project. Raises NotFound and UserError on names only."""
     library = Library(project)
     if names:
-        return [_report(library, library.find(name), options_of) for name in names]
+        return [_report(library, library.find(name), options_of, is_named=True) for name in names]
     links = [*library.templates(), *library.components()]
     return [*(_report(library, link, options_of) for link in links), *map(_stray, library.strays())]
 
 
-def _report(library: Library, link: Link, options_of: OptionsOf) -> Report:
+def _report(library: Library, link: Link, options_of: OptionsOf, *, is_named: bool = False) -> Report:
     """Check one file; whatever is wrong with it stays in its own report."""
     try:
         source = library.source(link)
         if not source.is_leaf:
-            return Report(link.name, link.path, "component", tuple(_component(source)))
+            told = [_only_a_part(source)] if is_named else []
+            return Report(link.name, link.path, "component", (*told, *_component(source)))
         resolved = library.resolved(link)
     except AjError as error:
         return Report(link.name, link.path, "broken", tuple(issue.of_error(error)))
     return Report(link.name, link.path, "leaf", tuple(check(resolved, options_of=options_of)))
+
+
+def _only_a_part(source: Source) -> Issue:
+    message = f"{source.link.name} has no base key: it is a component"
+    return issue.warning(message, source.place, hint="write `base:` into a template", code="component")
 
 
 def _component(source: Source) -> list[Issue]:

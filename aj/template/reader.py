@@ -222,14 +222,12 @@ class Reader:
         if node is None:
             return None
         if not isinstance(node, Scalar) or isinstance(node.value, bool):
-            self._due(node, self.at(key), "an amount such as 512Gi")
+            self._due(node, self.at(key), _form(key))
             return None
         found = _QUANTITY.match(node.raw)
         amount = _amount(found) if found else 0.0
         if amount <= 0:
-            self.wrong(
-                key, f"`{self.at(key)}` is `{node.raw}`, which is no amount above zero", hint=_unit_hint(node.raw)
-            )
+            self.wrong(key, f"`{self.at(key)}` is `{node.raw}`; {_form(key)} is due", hint=_amount_hint(node.raw, key))
             return None
         return Quantity(node.raw, amount)
 
@@ -276,7 +274,16 @@ def _amount(found: re.Match[str]) -> float:
     return float(found[1]) * (_BINARY.get(unit) or _POWERS.get(unit) or 1)
 
 
-def _unit_hint(raw: str) -> str:
+def _form(key: str) -> str:
+    """Say what an amount looks like, by what it counts."""
+    if "cpu" in key:
+        return "a number of CPUs above zero such as 4, 0.5 or 500m"
+    return "a size above zero such as 512Gi, 500M or 1048576"
+
+
+def _amount_hint(raw: str, key: str) -> str:
     """Show the amount that was most likely meant."""
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *([kKmMgGtTpP])[iI]?[bB]?", raw)
-    return f"write {found[1]}{found[2].upper()}i" if found else "write an amount such as 512Gi"
+    if found and float(found[1]) > 0:
+        return f"write {found[1]}{found[2].upper()}i"
+    return f"write an amount such as {'4' if 'cpu' in key else '512Gi'}"

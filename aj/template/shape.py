@@ -112,7 +112,11 @@ def _counts(reader: Reader, job: Reader, facts: Facts, asked: Asked) -> tuple[in
     issue.stop_at_errors(reader.issues)
     missing = [key for key, value in _missing(nodes, processes) if value is None]
     if nodes is None or processes is None:
-        raise UserError(f"missing: {' and '.join(missing)}", code="missing-shape")
+        ways = (("-n 1", "jobs[0].instance_count: 1", nodes), ("-p 8", "target.gpus_per_node: 8", processes))
+        options = " ".join(option for option, _, value in ways if value is None)
+        keys = " and ".join(f"`{key}`" for _, key, value in ways if value is None)
+        hint = f"`{options}`, or {keys} in the template"
+        raise UserError(f"missing: {' and '.join(missing)}", hint=hint, code="missing-shape")
     return nodes, processes
 
 

@@ -413,7 +413,7 @@ def test_scratch_has_a_path_and_perhaps_a_size() -> None:
         "`scratch_size` needs a `scratch_mount_path`"
     ]
     assert (
-        "no amount above zero"
+        "a size above zero such as 512Gi, 500M or 1048576 is due"
         in refused("volcano", config("volcano", job=arguments(scratch_mount_path="/x", scratch_size="0Gi")))[0]
     )
 
@@ -446,9 +446,9 @@ def test_shared_memory_fits_into_the_memory() -> None:
         ({"run_as": {"user": -1}}, "0 to 1000000000 is allowed"),
         ({"run_as": {"usr": 1}}, "unknown key `target.run_as.usr`"),
         ({"gpu_resource": "a b"}, "which is no name of a resource"),
-        ({"memory": "64GB"}, "`target.memory` is `64GB`, which is no amount above zero"),
-        ({"cpus_per_node": 0}, "`target.cpus_per_node` is `0`, which is no amount above zero"),
-        ({"workdir_size": "x"}, "which is no amount above zero"),
+        ({"memory": "64GB"}, "`target.memory` is `64GB`; a size above zero such as 512Gi"),
+        ({"cpus_per_node": 0}, "`target.cpus_per_node` is `0`; a number of CPUs above zero such as 4"),
+        ({"workdir_size": "x"}, "`x`; a size above zero such as"),
     ],
 )
 def test_words_that_the_cluster_would_refuse_are_refused_here(target: Plain, says: str) -> None:
@@ -589,7 +589,7 @@ def test_a_task_may_have_an_environment_of_its_own(tmp_path: Path) -> None:
         (
             "memory: 512Gi",
             "memory: 1GB",
-            "`_extra.volcano.tasks.a100-worker.memory` is `1GB`, which is no amount above zero",
+            "`_extra.volcano.tasks.a100-worker.memory` is `1GB`; a size above zero such as 512Gi",
         ),
         ("rdma: true", "rdma: yes", "`_extra.volcano.tasks.a100-worker.rdma` is the text `yes`; true or false is due"),
         ("gpus_per_node: 8", "gpus_per_nod: 8", "unknown key `_extra.volcano.tasks.a100-worker.gpus_per_nod`"),

@@ -59,6 +59,14 @@ def test_why_a_job_waits_is_said_with_numbers(needs: Needs, words: str) -> None:
     assert plan(running, job(1, needs)).waits == {"00000001": words}
 
 
+def test_one_is_not_many() -> None:
+    running = job(0, Needs(4, gpus=2), JobState.RUNNING, facts={scheduler.GPUS: [0, 1]})
+    assert plan(running, job(1, Needs(gpus=1))).waits == {"00000001": "1 GPU: 0 of 2 are free"}
+    assert plan(running, job(1, Needs(1))).waits == {"00000001": "1 cpu: 0 of 4 are free"}
+    with pytest.raises(Refused, match="needs 1 GPU, and this place has 0"):
+        scheduler.check_fits(Needs(gpus=1), Place(Needs(4), slots=1))
+
+
 def test_slots_and_setup_places_are_counted() -> None:
     running = [job(number, state=JobState.RUNNING) for number in range(3)]
     assert plan(*running, job(9)).waits == {"00000009": "a free slot: all 3 are taken"}

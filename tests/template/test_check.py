@@ -15,7 +15,7 @@ from aj.base.errors import AjError, NotFound, Place, TemplateError
 from aj.template import check, issue
 from aj.template.check import Report
 from aj.template.issue import Issue
-from tests.template.kit import EXAMPLES, LOCAL, SING, VOLCANO, errors, issues, project, spot
+from tests.template.kit import EXAMPLES, LOCAL, SING, VOLCANO, built, errors, issues, project, spot
 
 
 def only(found: list[Issue]) -> Issue:
@@ -182,12 +182,12 @@ KINDS = [
     ),
     (
         "target: {service: local, memory: 64GB}",
-        "`target.memory` is `64GB`, which is no amount above zero",
+        "`target.memory` is `64GB`; a size above zero such as 512Gi, 500M or 1048576 is due",
         "write 64Gi",
     ),
     (
         "target: {service: local, memory: 0}",
-        "`target.memory` is `0`, which is no amount above zero",
+        "`target.memory` is `0`; a size above zero such as 512Gi, 500M or 1048576 is due",
         "write an amount such as 512Gi",
     ),
     ("target: {service: local, labels: [a]}", "`target.labels` is a list; a mapping is due", None),
@@ -363,6 +363,20 @@ def test_named_templates_are_checked_alone(tmp_path: Path) -> None:
     ]
     with pytest.raises(NotFound):
         check.validate(where, ["nope"], options_of=registry.options)
+
+
+@pytest.mark.rule("C-044", "C-134")
+def test_a_component_that_is_named_as_a_template_is_told(tmp_path: Path) -> None:
+    text = LOCAL.removeprefix("base:\n")
+    where = project(tmp_path, {"part": text, "leaf": "base: part\n"})
+    message = "part has no base key: it is a component"
+    found = check.validate(where, ["part"], options_of=registry.options)[0]
+    assert (found.kind, [(one.level.value, one.code, one.message) for one in found.issues]) == (
+        "component",
+        [("warning", "component", message)],
+    )
+    assert [one.message for one in built(tmp_path, text).warnings] == [message.replace("part", "t")]
+    assert all(report.is_clean for report in check.validate(where, options_of=registry.options) if report.name != "t")
 
 
 @pytest.mark.rule("C-118", "C-125", "C-126")

@@ -53,6 +53,34 @@ def test_another_amount_shows_what_was_meant(text: str, hint: str) -> None:
     assert [one.hint for one in found.issues] == [hint]
 
 
+@pytest.mark.rule("C-130")
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        (
+            "memory: 64GB",
+            "`memory` is `64GB`; a size above zero such as 512Gi, 500M or 1048576 is due",
+            "write 64Gi",
+        ),
+        (
+            "cpus: -1",
+            "`cpus` is `-1`; a number of CPUs above zero such as 4, 0.5 or 500m is due",
+            "write an amount such as 4",
+        ),
+        (
+            "cpus: 0GB",
+            "`cpus` is `0GB`; a number of CPUs above zero such as 4, 0.5 or 500m is due",
+            "write an amount such as 4",
+        ),
+    ],
+)
+def test_what_an_amount_takes_is_said_by_what_it_counts(text: str, message: str, hint: str) -> None:
+    found = reader(text)
+    assert found.quantity(text.partition(":")[0]) is None
+    assert [one.message for one in found.issues] == [message]
+    assert found.issues[0].hint == hint
+
+
 @pytest.mark.rule("C-080")
 def test_durations_and_their_faults() -> None:
     found = reader("{a: 90s, b: 1h30m, c: 60, d: soon, e: 1.5, f: [x], g: null}")

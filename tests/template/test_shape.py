@@ -42,7 +42,11 @@ def test_every_missing_value_is_named_in_one_message() -> None:
     assert caught.value.message == (
         "missing: nodes (`-n` or `jobs[0].instance_count`) and SKU processes (`-p` or `target.gpus_per_node`)"
     )
-    assert caught.value.exit_code == 2
+    hint = "`-n 1 -p 8`, or `jobs[0].instance_count: 1` and `target.gpus_per_node: 8` in the template"
+    assert (caught.value.exit_code, caught.value.hint) == (2, hint)
+    with pytest.raises(UserError) as caught:
+        decide(config(job="sku: G", target="gpus_per_node: 4"))
+    assert caught.value.hint == "`-n 1`, or `jobs[0].instance_count: 1` in the template"
     with pytest.raises(UserError) as caught:
         decide(config(job="sku: G"), nodes="1")
     assert caught.value.message == "missing: SKU processes (`-p` or `target.gpus_per_node`)"
