@@ -137,6 +137,11 @@ def ending(suffix: bytes) -> Glob:
     return Glob(True, (Wild.STAR, *(frozenset((code,)) for code in suffix)))
 
 
+def beginning(prefix: bytes) -> Glob:
+    """Make the pattern of all names with this begin."""
+    return Glob(True, (*(frozenset((code,)) for code in prefix), Wild.STAR))
+
+
 def read(pattern: bytes) -> Glob:
     """Read a pattern that has lost its `!` and its final slash."""
     by_name = b"/" not in pattern

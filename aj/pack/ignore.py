@@ -112,9 +112,10 @@ class Watched:
 
     names: frozenset[bytes] = frozenset()
     suffixes: tuple[bytes, ...] = ()
+    prefixes: tuple[bytes, ...] = ()
 
     def has(self, name: bytes) -> bool:
-        return name in self.names or name.endswith(self.suffixes)
+        return name in self.names or name.endswith(self.suffixes) or name.startswith(self.prefixes)
 
 
 NOTHING = Watched()
@@ -173,8 +174,9 @@ class Rules:
     def globs(self) -> tuple[Glob, ...]:
         """Patterns of the names that some rule by name, or the caller, may care for."""
         own = (rule.glob for rule in self.all if rule.glob.by_name and not rule.glob.is_literal)
-        watched = (glob.ending(suffix) for suffix in self._watched.suffixes)
-        return (*(read for read in own if read.tokens is not None), *watched)
+        ends = (glob.ending(suffix) for suffix in self._watched.suffixes)
+        begins = (glob.beginning(prefix) for prefix in self._watched.prefixes)
+        return (*(read for read in own if read.tokens is not None), *ends, *begins)
 
     @cached_property
     def edges(self) -> Edges:

@@ -14,9 +14,25 @@ from aj.pack import advice, ignore
 from aj.pack.ignore import Rules, Watched
 
 # Shown to the user when selected: an ignore file where none is read, and what is mostly a secret.
-PRIVATE_NAMES = frozenset((b".netrc", b".git-credentials", b"id_rsa", b"id_dsa", b"id_ecdsa", b"id_ed25519"))
-PRIVATE_SUFFIXES = (b".pem", b".pfx", b".p12")
-WATCHED = Watched(frozenset(ignore.FILE_NAMES) | PRIVATE_NAMES, PRIVATE_SUFFIXES)
+KEYS = (b"id_rsa", b"id_dsa", b"id_ecdsa", b"id_ed25519")
+PRIVATE = Watched(
+    frozenset((b".env", b".netrc", b".npmrc", b".pypirc", b".git-credentials", *KEYS)),
+    suffixes=(b".pem", b".pfx", b".p12"),
+    prefixes=(b".env.",),
+)
+SHOWS_HOW = (b".example", b".sample", b".template", b".dist")  # of a `.env` without its values
+WATCHED = Watched(frozenset(ignore.FILE_NAMES) | PRIVATE.names, PRIVATE.suffixes, PRIVATE.prefixes)
+
+
+def private_pattern(name: bytes) -> bytes | None:
+    """Return the pattern that leaves a file out which is mostly a secret, None for any other name."""
+    if name in PRIVATE.names:
+        return name
+    for suffix in PRIVATE.suffixes:
+        if name.endswith(suffix):
+            return b"*" + suffix
+    is_private = name.startswith(PRIVATE.prefixes) and not name.endswith(SHOWS_HOW)
+    return name if is_private else None
 
 
 @dataclass(frozen=True)

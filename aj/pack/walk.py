@@ -42,6 +42,7 @@ RESERVED = b"aj_runner.sh"
 MANY_BYTES = 1 << 30  # from here on packing is felt, and data has mostly slipped in
 MANY_FILES = 50_000
 TOLD_AT_MOST = 20  # of one kind of warning
+NAMED = 5  # files in one warning about several
 _EFFECTIVE = os.access in os.supports_effective_ids
 _REASONS = {
     Fate.ABSOLUTE: "is a link to `{}`, and an absolute path is another one elsewhere",
@@ -207,7 +208,7 @@ def select(plan: CodePlan, cache_dir: Path | None = None, *, clock: Clock = SYST
     found = sources.read(plan)
     walk = _Walk(plan, found.rules)
     walk.run()
-    warnings = [*found.warnings, *_about_links(walk), *_about_names(walk)]
+    warnings = [*found.warnings, *_about_links(walk), *_about_names(walk), *_about_secrets(walk, found.ignore_file)]
     if plan.reserved and any(path in (RESERVED, RESERVED + b"/") for path in walk.paths):
         walk.offend(RESERVED, "has the name of a file that is added to the archive", Ground.KIND)
     if walk.offences:
@@ -260,16 +261,25 @@ def _some(warnings: list[CodeWarning], noun: str) -> list[CodeWarning]:
 
 
 def _about_names(walk: _Walk) -> list[CodeWarning]:
-    nested, private = [], []
+    nested = []
     for path in sorted(walk.noticed):
-        if path.rpartition(b"/")[2] not in ignore.FILE_NAMES:
-            private.append(
-                CodeWarning("private-file", f"`{shown(path)}` looks like a secret and is packed", shown(path))
-            )
-        elif b"/" in path:
+        if path.rpartition(b"/")[2] in ignore.FILE_NAMES and b"/" in path:
             told = f"{shown(path)} is not read: only an ignore file in the code root counts"
             nested.append(CodeWarning("ignore-file-not-read", told, shown(path)))
-    return [*_some(nested, "ignore files"), *_some(private, "files")]
+    return _some(nested, "ignore files")
+
+
+def _about_secrets(walk: _Walk, ignore_file: str | None) -> list[CodeWarning]:
+    """Name the files that are mostly secrets, all in one warning with the lines that leave them out."""
+    found = {path: line for path in sorted(walk.noticed) if (line := sources.private_pattern(path.rpartition(b"/")[2]))}
+    if not found:
+        return []
+    names = [f"`{shown(path)}`" for path in found]
+    rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    lines = ", ".join(f"`{shown(line)}`" for line in dict.fromkeys(found.values()))
+    verb = "looks like a secret and travels" if len(names) == 1 else "look like secrets and travel"
+    told = f"{', '.join(names[:NAMED])}{rest} {verb} with the code; {lines} in {ignore_file or '.codeignore'} keeps "
+    return [CodeWarning("private-file", told + ("it here" if len(names) == 1 else "them here"))]
 
 
 def _about_size(selection: Selection) -> list[CodeWarning]:

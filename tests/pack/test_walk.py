@@ -402,11 +402,37 @@ def test_odd_names_are_selected_and_shown_escaped(root: Path) -> None:
     assert "new\\x0aline" in shown and "\\xff\\xfe" in shown and "naïve.py" in shown and "tab\\x09" in shown
 
 
-def test_what_looks_like_a_secret_is_told(root: Path) -> None:
-    plant(root, {"keys/id_rsa": "", "server.pem": "", ".netrc": "", "id_rsa.pub": ""})
-    selection = walk.select(plan(root))
-    assert [warning.file for warning in selection.warnings] == [".netrc", "keys/id_rsa", "server.pem"]
+def test_what_looks_like_a_secret_is_told_once_with_the_lines_that_keep_it_here(root: Path) -> None:
+    plant(
+        root, {"keys/id_rsa": "", "server.pem": "", "b/x.pem": "", ".netrc": "", "id_rsa.pub": "", ".env.example": ""}
+    )
+    assert told(walk.select(plan(root))) == [
+        "`.netrc`, `b/x.pem`, `keys/id_rsa`, `server.pem` look like secrets and travel with the code; "
+        "`.netrc`, `*.pem`, `id_rsa` in .codeignore keeps them here"
+    ]
     assert told(walk.select(plan(root, "keys/", "*.pem", ".netrc"))) == []
+
+
+@pytest.mark.parametrize("name", [".env", ".env.local", "a/.env", "x.pem", "id_rsa", ".netrc", ".npmrc", ".pypirc"])
+def test_each_of_them_is_taken_and_told(root: Path, name: str) -> None:
+    plant(root, {name: "", ".amltignore": "", "env": "", "my.env": "", ".environment": "", ".env.d/x": ""})
+    selection = walk.select(plan(root))
+    assert selection.has(name.encode())
+    base = name.rpartition("/")[2]
+    line = "*.pem" if base == "x.pem" else base
+    assert [(warning.code, warning.message) for warning in selection.warnings] == [
+        (
+            "private-file",
+            f"`{name}` looks like a secret and travels with the code; `{line}` in .amltignore keeps it here",
+        )
+    ]
+    assert told(walk.select(plan(root, line))) == []
+
+
+def test_many_of_them_are_counted(root: Path) -> None:
+    plant(root, {f"{at}/.env": "" for at in range(8)})
+    (message,) = told(walk.select(plan(root)))
+    assert message.startswith("`0/.env`, `1/.env`, `2/.env`, `3/.env`, `4/.env` and 3 more look like secrets")
 
 
 @pytest.mark.rule("C-268")
