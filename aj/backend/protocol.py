@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:  # the registry of services is read at every start, and needs none of these nouns
     from aj.model.code import CodeRef
+    from aj.model.commandjob import Code
     from aj.model.handle import Handle
     from aj.model.job import JobSpec
     from aj.model.json import Json
@@ -82,6 +83,13 @@ class Backend(Protocol):
 
     def cancel(self, handle: Handle) -> None:
         """Ask for the end. No error when it has already ended."""
+
+
+class Preview(Protocol):
+    """Builds the body of a request as far as it is known without asking anybody; the rest says so."""
+
+    def __call__(self, spec: JobSpec, code: Code, *, cloud: str, accepted_at: str) -> dict[str, Json]:
+        """Return the body. Raises UserError on what the service would not take."""
 
 
 class Fate(StrEnum):

@@ -12,7 +12,7 @@ from aj.base import text
 from aj.base.errors import UserError
 
 if TYPE_CHECKING:
-    from aj.backend.protocol import Backend
+    from aj.backend.protocol import Backend, Preview
     from aj.template.service import Parser
 
 
@@ -72,6 +72,12 @@ def options(service: str) -> Parser:
     """Return what reads a template's options for a service. Raises UserError for an unknown one."""
     room = importlib.import_module(f"{entry(service).module}.options")
     return cast("Parser", room.parse)
+
+
+def preview(service: str) -> Preview:
+    """Return what builds the body of a native service's request without asking anybody. Raises UserError."""
+    room = importlib.import_module(f"{entry(service).module}.payload")
+    return cast("Preview", room.preview)
 
 
 def backend(service: str, *means: object) -> Backend:

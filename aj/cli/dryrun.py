@@ -5,6 +5,7 @@ The same builders as for a real submission are used. No daemon, no network, no l
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,8 +18,10 @@ from aj.base import redact
 from aj.base.clock import rfc3339
 from aj.base.errors import UserError
 from aj.cli import spec as specs
+from aj.model import commandjob
+from aj.model.commandjob import Code
 from aj.model.job import injected
-from aj.pack import digest, walk
+from aj.pack import archive, digest, node, walk
 from aj.store import atomic
 from aj.view import code as code_view
 from aj.view import submission as view
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 EXPERIMENT = "aj"  # stands for the one that a real submission would ask for
 VIEWS = ("argv", "files")  # what every service can show
 
+ENVIRONMENTS = ("env", "environmentVariables")  # the names under which values of variables stand
 
 def run(opts: Options, ctx: Context) -> int:
     """Render the submission. Raises whatever a real one would be refused for before it is sent."""
@@ -45,7 +49,7 @@ def run(opts: Options, ctx: Context) -> int:
     if opts.strict:
         ctx.refuse_warnings()
     if opts.show:
-        ctx.screen.show(_view(opts.show, spec, selection, ctx))
+        ctx.screen.show(_view(opts, spec, selection, ctx))
         return 0
     code = digest.of(selection) if selection else None
     found = injected(spec, accepted_at=_now(ctx), digest=code, archive_sha256=None)
@@ -77,12 +81,17 @@ def _selection(built: Built, ctx: Context) -> Selection:
     return selection
 
 
-def _view(name: str, spec: JobSpec, selection: Selection | None, ctx: Context) -> Document:
+def _view(opts: Options, spec: JobSpec, selection: Selection | None, ctx: Context) -> Document:
+    name, is_native = opts.show, registry.traits(spec.service).native
     if name == "argv":
         return view.argv(spec, spec.argv, json.dumps(list(spec.argv), ensure_ascii=False))
     if name == "files" and selection is not None:
         return view.files(spec, code_view.members(selection), selection.files, selection.bytes)
-    known = [word for word in VIEWS if word == "argv" or selection is not None]
+    if name == "body" and is_native and selection is not None:
+        found = _body(spec, selection, ctx)
+        found = found if opts.show_env else _masked(found)
+        return view.body(spec, found, commandjob.written(found).decode())
+    known = [word for word in VIEWS if word == "argv" or selection is not None] + ["body"] * is_native
     raise UserError(
         f"`{spec.service}` has no view `{name}`",
         hint=f"it has {', '.join(known)}",
@@ -93,6 +102,14 @@ def _view(name: str, spec: JobSpec, selection: Selection | None, ctx: Context) -
 def _write(spec: JobSpec, document: Mapping[str, Json], ctx: Context) -> Path:
     """Keep the file, private, and only the newest of its kind. Raises AjError when the disk refuses."""
     from aj.template import dump
+def _body(spec: JobSpec, selection: Selection, ctx: Context) -> dict[str, Json]:
+    """Build the body as a submission does; what only the service can tell says so. Raises as packing does."""
+    packed = archive.weigh(selection, folder=ctx.layout.code, generated=node.added())
+    code = Code(packed.digest, packed.archive_sha256, hashlib.sha256(node.bootstrap()).hexdigest())
+    cloud = ctx.config.text("cloud") or "public"
+    return registry.preview(spec.service)(spec, code, cloud=cloud, accepted_at=_now(ctx))
+
+
 
     folder = ctx.layout.dryrun
     ctx.layout.prepare()
@@ -123,7 +140,7 @@ def _item(
 
 def _masked(value: Mapping[str, Json]) -> dict[str, Json]:
     """Return a document in which the values of variables with secret names are masked, at any depth."""
-    return {key: _masked_env(item) if key == "env" else _masked_below(item) for key, item in value.items()}
+    return {key: _masked_env(item) if key in ENVIRONMENTS else _masked_below(item) for key, item in value.items()}
 
 
 def _masked_below(value: Json) -> Json:

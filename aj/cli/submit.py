@@ -10,6 +10,7 @@ from aj.base.errors import AjError, OptionError, UserError
 from aj.base.paths import PROJECT_FOLDER
 from aj.cli import leaving
 from aj.cli import spec as specs
+from aj.model.step import Kind
 from aj.model.ticket import Mode, TicketState
 from aj.view import job as job_view
 from aj.view import submission as view
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from aj.cli.spec import Recipe
     from aj.model.job import JobSpec
     from aj.model.ticket import Ticket
+    from aj.model.step import Step
     from aj.model.workload import Workload
     from aj.template.build import Built
     from aj.wire.messages import TicketAnswer
@@ -135,6 +137,7 @@ def _submit(
         )
     except AjError as error:
         status = "unknown" if error.exit_code == 6 else "failed"
+            told=lambda step: _tell_step(step, ctx),
         error.details["submission"] = view.item(current, taken[0] if taken else None, status=status)
         raise
     taken.append(answer.ticket)
@@ -146,6 +149,14 @@ def _submit(
 def _raise_failure(spec: JobSpec, ticket: Ticket) -> None:
     if ticket.state not in (TicketState.FAILED, TicketState.CANCELED):
         return
+def _tell_step(step: Step, ctx: Context) -> None:
+    """Say what happens to the submission, a line for each stage; what a user should know is a warning."""
+    if step.kind is Kind.WARNING:
+        ctx.screen.warn(step.detail, code="submission")
+    elif step.is_over:
+        ctx.screen.note(f"{step.kind.value}: {step.detail}")
+
+
     if ticket.error is not None:
         error = errors.error(ticket.error)
     else:
@@ -157,7 +168,7 @@ def _raise_failure(spec: JobSpec, ticket: Ticket) -> None:
 def _show(spec: JobSpec, ticket: Ticket, opts: Options, ctx: Context) -> None:
     """Print the submission; where stdout belongs to the job's log, say it beside."""
     if ticket.code:
-        ctx.screen.note(f"code: {view.code_text(ticket.code)}")
+        ctx.screen.note(f"code: {view.code_text(ticket.code, ticket.result)}")
     following = _next(ticket)
     if opts.follow and ctx.screen.format is Format.TABLE:
         ctx.screen.note(f"submitted {spec.name} as {spec.id}")

@@ -7,6 +7,7 @@ between two jobs travels as environment variables, so no text of a user becomes 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -104,6 +105,11 @@ class CommandJob:
             "properties": {"aj_id": spec.id, **dict(map(_folder, self.stores))},
         }
         return {"properties": {key: value for key, value in found.items() if value is not None and value != {}}}
+
+
+def written(body: Mapping[str, Json]) -> bytes:
+    """Return a body as it is sent."""
+    return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
 
 
 def environment(

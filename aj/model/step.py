@@ -36,6 +36,11 @@ class Step:
     skipped: int | None = None
     current: str | None = None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether this is more than word of how far something has come."""
+        return self.completed is None or self.completed == self.total
+
     def follows(self, earlier: Step) -> bool:
         """Tell whether this only says how far the same thing has come."""
         return self.completed is not None and (self.kind, self.current) == (earlier.kind, earlier.current)

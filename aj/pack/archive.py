@@ -52,6 +52,27 @@ def pack(selection: Selection, *, folder: Path, generated: Generated = NOTHING, 
     return kept
 
 
+def weigh(selection: Selection, *, folder: Path, generated: Generated = NOTHING, threads: int | None = None) -> CodeRef:
+    """Return what packing would give, and keep nothing. An archive of `folder` is not made again. Raises as `pack`."""
+    need_files(selection)
+    _refuse_doubles(selection, generated)
+    known = cache.recall(selection)
+    kept = _kept(folder, known, generated) if known else None
+    if kept is not None:
+        return kept
+    return digest.twice(selection, lambda: _weighed(selection, generated, threads or deflate.processors()))
+
+
+def _weighed(selection: Selection, generated: Generated, threads: int) -> CodeRef:
+    ledger = Ledger.of(selection)
+    with open(os.devnull, "wb") as file:  # noqa: PTH123  written for its sums alone
+        output = _Output(file, selection)
+        digest_ = _write(selection, generated, ledger, output, threads)
+    cache.record(selection, ledger, digest_)
+    size: int = sum(ledger.facts[1::WIDTH])
+    return CodeRef(digest_, output.total.hexdigest(), selection.files, size, output.size)
+
+
 def find(folder: Path, ref: CodeRef) -> Path | None:
     """Return the archive of packed code, or None when it is gone."""
     for note in folder.glob(f"{ref.digest}*.json"):

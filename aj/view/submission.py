@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aj.model.code import CodeRef
     from aj.model.job import JobSpec, Task
     from aj.model.json import Json
-    from aj.model.ticket import Ticket
+    from aj.model.ticket import Submitted, Ticket
     from aj.view.document import Item
     from aj.view.schema import Schema
 
@@ -53,15 +53,15 @@ def item(
         "experiment": spec.experiment,
         "target": _target(spec),
         "sku": spec.sku,
-        "matched_instances": (),
+        "matched_instances": result.matched_instances if result else (),
         "shape": _shape(spec),
         "shape_text": _shape_text(spec),
         "tasks": tuple(_task(task) for task in spec.tasks),
         "image": spec.image,
         "env_names": tuple(sorted(spec.env)),
         "command": spec.argv,
-        "code": code_item(ticket.code) if ticket and ticket.code else None,
-        "code_text": code_text(ticket.code) if ticket and ticket.code else None,
+        "code": code_item(ticket.code, result) if ticket and ticket.code else None,
+        "code_text": code_text(ticket.code, result) if ticket and ticket.code else None,
         "path": None,
         "document": None,
         "next": (),
@@ -138,21 +138,26 @@ def _task(task: Task) -> Item:
     }
 
 
-def code_item(code: CodeRef) -> Item:
+def code_item(code: CodeRef, result: Submitted | None = None) -> Item:
     """Return packed code as JSON values; what was sent of it is known only where code is uploaded."""
+    uploaded = result.uploaded_bytes if result else None
     return {
         "digest": code.digest,
         "archive_sha256": code.archive_sha256,
         "files": code.files,
         "bytes": code.bytes,
-        "reused": None,
-        "uploaded_bytes": None,
+        "reused": None if uploaded is None else uploaded == 0,
+        "uploaded_bytes": uploaded,
     }
 
 
-def code_text(code: CodeRef) -> str:
-    """Write packed code in a few words."""
-    return f"{text.plural(code.files, 'file')}, {units.size(code.bytes)}, {code.digest[:12]}"
+def code_text(code: CodeRef, result: Submitted | None = None) -> str:
+    """Write packed code in a few words, and what was sent of it."""
+    words = f"{text.plural(code.files, 'file')}, {units.size(code.bytes)}, {code.digest[:12]}"
+    if result is None or result.uploaded_bytes is None:
+        return words
+    sent = f"uploaded {units.size(result.uploaded_bytes)}" if result.uploaded_bytes else "reused (0 B sent)"
+    return f"{words}, {sent}"
 
 
 def sent(spec: JobSpec, ticket: Ticket, following: Sequence[str], ended: Item | None = None) -> Document:
@@ -168,6 +173,8 @@ def rendered(found: Item, path: str) -> Document:
     return single("submission", found, text=path, ids="path")
 
 
+
+
 def argv(spec: JobSpec, words: Sequence[str], line: str) -> Document:
     """Make the view of the final words of the command: one JSON list."""
     return single("submission.argv", {"id": spec.id, "argv": tuple(words)}, text=line)
@@ -179,6 +186,11 @@ def files(spec: JobSpec, found: Sequence[Item], count: int, total: int) -> Docum
     body: Item = {"id": spec.id, "files": count, "bytes": total, "items": tuple(found)}
     after = [f"total: {text.plural(count, 'file')}, {units.size(total)}"]
     return Document("submission.files", body, rows=found, columns=columns, after=after)
+
+def body(spec: JobSpec, found: Mapping[str, Json], line: str) -> Document:
+    """Make the view of the body of the request; `line` is that body as it is sent."""
+    return single("submission.body", {"id": spec.id, "body": found}, text=line)
+
 
 
 def schemas() -> Mapping[str, Schema]:
@@ -227,3 +239,4 @@ def schemas() -> Mapping[str, Schema]:
             id=schema.TEXT, files=schema.WHOLE, bytes=schema.WHOLE, items=schema.many(file)
         ),
     }
+        "submission.body": schema.single(schema.record(id=schema.TEXT, body=schema.table(schema.ANY))),

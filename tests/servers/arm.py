@@ -247,7 +247,8 @@ class Arm(Checked):
         old = self.resources.get(key)
         document = {"id": unquote(got.path), "name": name, **body}
         if collection == "jobs":
-            document["properties"] = {**body["properties"], "status": "NotStarted"}
+            studio = {"Studio": {"endpoint": f"{self.url}/runs/{name}"}}
+            document["properties"] = {**body["properties"], "status": "NotStarted", "services": studio}
         self.resources[key] = document
         return Answer(200 if old else 201, document)
 

@@ -16,6 +16,8 @@ from urllib.parse import parse_qsl
 
 import trustme
 
+from aj.base.clock import SYSTEM
+from aj.net.clouds import BLOB_SCOPE
 from tests.servers.loopback import Answer, Got, Loopback, serving
 
 CLIENT = "11111111-2222-3333-4444-555555555555"
@@ -24,9 +26,11 @@ TENANT = "aaaaaaaa-0000-0000-0000-00000000000a"
 PERSON = "99999999-0000-0000-0000-000000000001"
 
 
-def jwt(number: int, scope: str, tenant: str, person: str = PERSON, *, name: str = "ada@example.com") -> str:
+def jwt(
+    number: int, scope: str, tenant: str, person: str = PERSON, *, name: str = "ada@example.com", **more: object
+) -> str:
     """A token of the right shape; its signature is none."""
-    claims = {"aud": scope, "tid": tenant, "oid": person, "upn": name, "number": number}
+    claims = {"aud": scope, "tid": tenant, "oid": person, "upn": name, "number": number, **more}
     return ".".join(_part(part) for part in ({"alg": "none", "typ": "JWT"}, claims)) + ".c2lnbmF0dXJl"
 
 
@@ -70,7 +74,8 @@ class Authority:
         if self.refuses or form.get("client_id") != CLIENT or not is_known:
             words = f"AADSTS7000215: Invalid client secret provided: {form.get('client_secret')}\r\nTrace ID: 1"
             return Answer(401, {"error": "invalid_client", "error_description": words})
-        token = jwt(len(self.asked), form["scope"], tenant, self.person)
+        more = _for_blobs(self.lifetime_s) if form["scope"] == BLOB_SCOPE else {}
+        token = jwt(len(self.asked), form["scope"], tenant, self.person, **more)
         self.tokens[token] = form["scope"]
         return Answer(200, {"token_type": "Bearer", "expires_in": self.lifetime_s, "access_token": token})
 
@@ -89,6 +94,19 @@ def signing_in(folder: Path) -> Iterator[tuple[Authority, Loopback, Path]]:
         yield authority, server, bundle
     if authority.broken:
         raise AssertionError("\n".join(authority.broken))
+
+
+def _for_blobs(lifetime_s: int) -> dict[str, object]:
+    """What the emulator of blob storage looks at: whom a token is for, from whom, and until when."""
+    now = int(SYSTEM.now())
+    issuer = "https://sts.windows.net/t/"
+    return {
+        "aud": "https://storage.azure.com",
+        "iss": issuer,
+        "iat": now,
+        "nbf": now - 60,
+        "exp": now + lifetime_s,
+    }
 
 
 def _part(value: object) -> str:
