@@ -343,3 +343,48 @@ def test_the_installed_command_tells_its_version_without_importing(word: str) ->
     )
     done = subprocess.run([sys.executable, "-c", code, word], capture_output=True, text=True)
     assert done.stdout == f"aj {VERSION}\n0 ['aj.version']\n"
+
+
+@pytest.mark.rule("T98")
+@pytest.mark.parametrize("version", ["3.11", "3.13"])
+def test_one_copied_file_runs_a_job_without_network_and_without_uv(real: Path, tmp_path: Path, version: str) -> None:
+    """The main job of the README: four real processes with their ranks, from one file in an empty folder."""
+    python = find_python(version)
+    alone = tmp_path / "an empty folder"
+    alone.mkdir()
+    shutil.copy(real, alone / "aj.pyz")
+    env = {"PATH": bare_path(tmp_path, python), "HOME": str(tmp_path / "home"), "LC_ALL": "C.UTF-8"}
+    cut_off = [shutil.which("unshare"), "-n"] if os.geteuid() == 0 and shutil.which("unshare") else []
+    aj = [*map(str, cut_off), python, "-IS", str(alone / "aj.pyz")]
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*aj, *words], cwd=alone, env=env, capture_output=True, text=True, timeout=100)
+
+    try:
+        made = call("init", "local", "--yes")
+        assert made.returncode == 0, made.stderr
+        (alone / "ranks.py").write_text(
+            "import os, sys\nprint(*(os.environ[name] for name in "
+            "('RANK', 'LOCAL_RANK', 'NODE_RANK', 'WORLD_SIZE', 'AJ_NODES')))\n"
+            "sys.exit(5 if os.environ['RANK'] == '3' and sys.argv[1:] == ['fail'] else 0)\n"
+        )
+        words = ("run", "-t", "local", "-n", "2", "--ppn", "2", "-o", "name", "--wait", "--exit-status", "ranks.py")
+        ran = call(*words)
+        assert ran.returncode == 0, ran.stderr
+        log = call("logs", ran.stdout.split()[0])
+        assert sorted(log.stdout.splitlines()) == ["0 0 0 4 2", "1 1 0 4 2", "2 0 1 4 2", "3 1 1 4 2"]
+        assert call(*words, "fail").returncode == 5
+    finally:
+        ended = call("daemon", "stop")
+    assert ended.returncode == 0, ended.stderr
+
+
+def bare_path(folder: Path, python: str) -> str:
+    """A PATH with a shell, its small tools and this Python, and nothing else: no `uv`."""
+    programs = folder / "bin"
+    programs.mkdir()
+    (programs / "python3").symlink_to(python)
+    for name in ("sh", "bash", "env", "cat", "true"):
+        if found := shutil.which(name):
+            (programs / name).symlink_to(found)
+    return str(programs)

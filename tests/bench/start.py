@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -23,7 +24,8 @@ def program() -> list[str]:
     if len(sys.argv) > 1:
         return sys.argv[1:]
     built = HOUSE / "dist" / "aj.pyz"
-    return [sys.executable, "-IS", str(built)] if built.exists() else [sys.executable, "-I", "-m", "aj"]
+    plain = getattr(sys, "_base_executable", sys.executable)
+    return [plain, "-IS", str(built)] if built.exists() else [sys.executable, "-I", "-m", "aj"]
 
 
 def environment(home: str) -> dict[str, str]:
@@ -39,8 +41,10 @@ def main() -> int:
         project.mkdir()
         subprocess.run([*aj, "init", "local", "--yes"], cwd=project, env=env, check=True, stdout=subprocess.DEVNULL)
         here = str(project)
-        bare = figure([sys.executable, "-c", "pass"], env)
-        base = figure([sys.executable, "-c", "import cyclopts"], env)
+        plain = getattr(sys, "_base_executable", sys.executable)  # without what this environment adds to every start
+        packages = sysconfig.get_path("purelib")
+        bare = figure([plain, "-c", "pass"], env)
+        base = figure([plain, "-c", f"import sys; sys.path.insert(0, {packages!r}); import cyclopts"], env)
         print(row("python -c pass", bare))
         print(row("python -c 'import cyclopts'", base, bare))
         rows: list[tuple[str, list[str], Figure, float]] = [
