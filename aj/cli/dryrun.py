@@ -18,6 +18,7 @@ from aj.base import redact
 from aj.base.clock import rfc3339
 from aj.base.errors import UserError
 from aj.cli import spec as specs
+from aj.cli.code import notes
 from aj.model import commandjob
 from aj.model.commandjob import Code
 from aj.model.job import injected
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
 EXPERIMENT = "aj"  # stands for the one that a real submission would ask for
 VIEWS = ("argv", "files")  # what every service can show
-
 ENVIRONMENTS = ("env", "environmentVariables")  # the names under which values of variables stand
+
 
 def run(opts: Options, ctx: Context) -> int:
     """Render the submission. Raises whatever a real one would be refused for before it is sent."""
@@ -57,6 +58,7 @@ def run(opts: Options, ctx: Context) -> int:
     path = _write(spec, document, ctx)
     item = _item(spec, selection, code, path, document if opts.show_env else _masked(document))
     ctx.screen.show(view.rendered(item, str(path)))
+    ctx.screen.note(view.size_text(item))
     return 0
 
 
@@ -76,6 +78,7 @@ def _selection(built: Built, ctx: Context) -> Selection:
     selection = walk.select(built.spec.code, ctx.layout.stat_cache)
     for found in selection.warnings:
         ctx.warn(found.message, code=found.code, file=found.file, line=found.line)
+    notes.tell_gitignore(selection, ctx)
     walk.need_files(selection)
     specs.tell_missing_file(built, ctx)
     return selection
@@ -99,9 +102,6 @@ def _view(opts: Options, spec: JobSpec, selection: Selection | None, ctx: Contex
     )
 
 
-def _write(spec: JobSpec, document: Mapping[str, Json], ctx: Context) -> Path:
-    """Keep the file, private, and only the newest of its kind. Raises AjError when the disk refuses."""
-    from aj.template import dump
 def _body(spec: JobSpec, selection: Selection, ctx: Context) -> dict[str, Json]:
     """Build the body as a submission does; what only the service can tell says so. Raises as packing does."""
     packed = archive.weigh(selection, folder=ctx.layout.code, generated=node.added())
@@ -110,6 +110,9 @@ def _body(spec: JobSpec, selection: Selection, ctx: Context) -> dict[str, Json]:
     return registry.preview(spec.service)(spec, code, cloud=cloud, accepted_at=_now(ctx))
 
 
+def _write(spec: JobSpec, document: Mapping[str, Json], ctx: Context) -> Path:
+    """Keep the file, private, and only the newest of its kind. Raises AjError when the disk refuses."""
+    from aj.template import dump
 
     folder = ctx.layout.dryrun
     ctx.layout.prepare()

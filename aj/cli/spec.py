@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from aj.backend import registry
 from aj.backend.local import options as local
-from aj.base.errors import OptionError, Refused, UserError
+from aj.base.errors import OptionError, Refused, TemplateError, UserError
 from aj.store.keys import EXPERIMENT
 from aj.template import build, env, load
 from aj.template.build import Request
@@ -36,7 +36,10 @@ class Recipe:
     def built(self, aj_id: str | None = None) -> Built:
         """Make the JobSpec, for another id if one is given. Raises TemplateError, UserError or OptionError."""
         request = self.request if aj_id is None else replace(self.request, id=aj_id)
-        built = build.build(self.resolved, request, options_of=registry.options)
+        try:
+            built = build.build(self.resolved, request, options_of=registry.options)
+        except TemplateError as error:
+            raise _with_all(error, self.resolved) from None
         if self.opts.workspace is not None:
             built = _in_workspace(built, self.opts.workspace)
         if not registry.traits(built.spec.service).is_local:
@@ -83,6 +86,14 @@ def tell_missing_file(built: Built, ctx: Context) -> None:
 
     if built.file and not walk.explain(built.spec.code, [built.file])[0].included:
         ctx.screen.warn(f"{built.file} is not in the code archive", code="file-not-packed")
+
+
+def _with_all(error: TemplateError, resolved: Resolved) -> TemplateError:
+    """Return the error with everything else that is wrong with the template, so that it is mended in one go."""
+    from aj.template import check, issue  # only on the way to an error
+
+    found = [*issue.of_error(error), *check.check(resolved, options_of=registry.options)]
+    return issue.fatal(issue.distinct(found))
 
 
 def _in_workspace(built: Built, name: str) -> Built:

@@ -10,6 +10,7 @@ from aj.base.errors import AjError, OptionError, UserError
 from aj.base.paths import PROJECT_FOLDER
 from aj.cli import leaving
 from aj.cli import spec as specs
+from aj.cli.code import notes
 from aj.model.step import Kind
 from aj.model.ticket import Mode, TicketState
 from aj.view import job as job_view
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from aj.cli.run import Options
     from aj.cli.spec import Recipe
     from aj.model.job import JobSpec
-    from aj.model.ticket import Ticket
     from aj.model.step import Step
+    from aj.model.ticket import Ticket
     from aj.model.workload import Workload
     from aj.template.build import Built
     from aj.wire.messages import TicketAnswer
@@ -111,9 +112,11 @@ def tell_left_out(spec: JobSpec, ctx: Context) -> None:
         return
     from aj.pack import walk
 
-    left = [name for name in walk.select(spec.code, ctx.layout.stat_cache).excluded_top if name != PROJECT_FOLDER]
+    selection = walk.select(spec.code, ctx.layout.stat_cache)
+    left = [name for name in selection.excluded_top if name != PROJECT_FOLDER]
     if left:
-        ctx.screen.note(f"code: left out {', '.join(left)} (`aj code stats` tells why)")
+        ctx.screen.note(f"code: left out {', '.join(left)} (`aj code stats --explain PATH` tells why)")
+    notes.tell_gitignore(selection, ctx)
 
 
 def _submit(
@@ -134,10 +137,10 @@ def _submit(
             wait=not opts.queue,
             again=again,
             accepted=taken.append,
+            told=lambda step: _tell_step(step, ctx),
         )
     except AjError as error:
         status = "unknown" if error.exit_code == 6 else "failed"
-            told=lambda step: _tell_step(step, ctx),
         error.details["submission"] = view.item(current, taken[0] if taken else None, status=status)
         raise
     taken.append(answer.ticket)
@@ -146,9 +149,6 @@ def _submit(
     return answer, current
 
 
-def _raise_failure(spec: JobSpec, ticket: Ticket) -> None:
-    if ticket.state not in (TicketState.FAILED, TicketState.CANCELED):
-        return
 def _tell_step(step: Step, ctx: Context) -> None:
     """Say what happens to the submission, a line for each stage; what a user should know is a warning."""
     if step.kind is Kind.WARNING:
@@ -157,6 +157,9 @@ def _tell_step(step: Step, ctx: Context) -> None:
         ctx.screen.note(f"{step.kind.value}: {step.detail}")
 
 
+def _raise_failure(spec: JobSpec, ticket: Ticket) -> None:
+    if ticket.state not in (TicketState.FAILED, TicketState.CANCELED):
+        return
     if ticket.error is not None:
         error = errors.error(ticket.error)
     else:

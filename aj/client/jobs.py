@@ -116,7 +116,10 @@ class Jobs:
 
 
 def choose(word: str, jobs: Sequence[Workload], tickets: Sequence[Ticket]) -> Found:
-    """Choose what a word names among these; the begin of an id will do when it is no other's. Raises NotFound, UserError listing them when several fit."""
+    """Choose what a word names among these; the begin of an id will do when it is no other's.
+
+    Raises NotFound, UserError listing them when several fit.
+    """
     by_id = {job.id: Found(job=job) for job in jobs}
     for ticket in tickets:
         known = by_id.get(ticket.id, Found())

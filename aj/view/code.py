@@ -21,7 +21,7 @@ SHOWN_TOP = 20  # names left out of the root that a person reads; JSON has all
 
 
 def stats(
-    selection: Selection, digest: str | None, *, top: int, all_files: bool, explained: Sequence[Explanation]
+    selection: Selection, digest: str | None, *, top: int, all_files: bool, explained: Sequence[Item]
 ) -> Document:
     """Make the document of a selection; with `all_files` every entry is listed."""
     largest = [_file(member.shown, member.size) for member in selection.largest(top)]
@@ -38,7 +38,7 @@ def stats(
         "ignored": selection.excluded_top,
         "largest": tuple(largest),
         "items": tuple(items),
-        "explain": tuple(explanation(found) for found in explained),
+        "explain": tuple(explained),
     }
     return single("code.stats", item, text=_text(item, explained))
 
@@ -58,10 +58,11 @@ def _file(path: str, size: int) -> Item:
     return {"path": path, "size_bytes": size}
 
 
-def explanation(found: Explanation) -> Item:
-    """Return a verdict as JSON values."""
+def explanation(found: Explanation, *, exists: bool) -> Item:
+    """Return a verdict as JSON values; a path that is not there has one too."""
     return {
         "path": found.path,
+        "exists": exists,
         "verdict": "included" if found.included else "excluded",
         "source": found.source,
         "line": found.line,
@@ -70,17 +71,17 @@ def explanation(found: Explanation) -> Item:
     }
 
 
-def explained_line(found: Explanation) -> str:
+def explained_line(found: Item) -> str:
     """Write a verdict as a line: path, verdict, and what decided."""
-    verdict = "included" if found.included else "excluded"
-    if found.pattern is None:
-        return f"{found.path}: {verdict} ({found.source})"
-    where = f"{found.source}:{found.line}" if found.line else found.source
-    above = f", for the folder `{found.folder}`" if found.folder else ""
-    return f"{found.path}: {verdict} by `{found.pattern}` ({where}{above})"
+    verdict = f"{found['path']}: " + ("" if found["exists"] else "no such path; ") + str(found["verdict"])
+    if found["pattern"] is None:
+        return f"{verdict} ({found['source']})"
+    where = f"{found['source']}:{found['line']}" if found["line"] else found["source"]
+    above = f", for the folder `{found['folder']}`" if found["folder"] else ""
+    return f"{verdict} by `{found['pattern']}` ({where}{above})"
 
 
-def _text(item: Mapping[str, Json], explained: Sequence[Explanation]) -> str:
+def _text(item: Mapping[str, Json], explained: Sequence[Item]) -> str:
     if explained:
         return "\n".join(explained_line(found) for found in explained)
     files, size, links = int(str(item["files"])), int(str(item["bytes"])), int(str(item["links"]))
@@ -118,6 +119,7 @@ def schemas() -> Mapping[str, Schema]:
     member = schema.record(path=schema.TEXT, kind=schema.TEXT, size_bytes=maybe_whole, target=maybe_text)
     verdict = schema.record(
         path=schema.TEXT,
+        exists=schema.YES_NO,
         verdict=schema.one_of("included", "excluded"),
         source=schema.TEXT,
         line=maybe_whole,

@@ -219,7 +219,8 @@ class Screen:
         if place and here:
             place = Place(paths.shown(place.file, here), place.line, place.column)
         words = f"{place}: {error.message}" if place else error.message
-        self._err("aj: " + words.replace("\n", "\n  "))
+        for told in (words, *_further(error, here)):
+            self._err("aj: " + told.replace("\n", "\n  "))
         if error.hint:
             self._err(f"hint: {error.hint}")
         if self.format is Format.JSONL:
@@ -327,6 +328,20 @@ class Screen:
             self.streams.err.flush()
         except OSError:
             self.streams.err = None  # nobody listens any more: the answer on stdout still counts
+
+
+def _further(error: AjError, here: Path | None) -> list[str]:
+    """Write the other errors that an error about a file carries, each with its place."""
+    carried = error.details.get("issues")
+    lines = []
+    for issue in carried if isinstance(carried, list) else ():
+        place = Place(issue["file"], issue["line"] or 0, issue["column"] or 0) if issue["file"] else None
+        if issue["level"] != "error" or (place, issue["message"]) == (error.place, error.message):
+            continue
+        if place and here:
+            place = Place(paths.shown(place.file, here), place.line, place.column)
+        lines.append(f"{place}: {issue['message']}" if place else str(issue["message"]))
+    return lines
 
 
 def _items(document: Document) -> Sequence[Item]:

@@ -173,11 +173,23 @@ def rendered(found: Item, path: str) -> Document:
     return single("submission", found, text=path, ids="path")
 
 
+def size_text(found: Item) -> str:
+    """Write how much a dry run would send, in one line."""
+    code = found["code"]
+    if not isinstance(code, Mapping):
+        return str(found["shape_text"])
+    files, size = int(str(code["files"])), int(str(code["bytes"]))
+    return f"{found['shape_text']}; code: {text.plural(files, 'file')}, {units.size(size)} (`--show files` lists them)"
 
 
 def argv(spec: JobSpec, words: Sequence[str], line: str) -> Document:
     """Make the view of the final words of the command: one JSON list."""
     return single("submission.argv", {"id": spec.id, "argv": tuple(words)}, text=line)
+
+
+def body(spec: JobSpec, found: Mapping[str, Json], line: str) -> Document:
+    """Make the view of the body of the request; `line` is that body as it is sent."""
+    return single("submission.body", {"id": spec.id, "body": found}, text=line)
 
 
 def files(spec: JobSpec, found: Sequence[Item], count: int, total: int) -> Document:
@@ -186,11 +198,6 @@ def files(spec: JobSpec, found: Sequence[Item], count: int, total: int) -> Docum
     body: Item = {"id": spec.id, "files": count, "bytes": total, "items": tuple(found)}
     after = [f"total: {text.plural(count, 'file')}, {units.size(total)}"]
     return Document("submission.files", body, rows=found, columns=columns, after=after)
-
-def body(spec: JobSpec, found: Mapping[str, Json], line: str) -> Document:
-    """Make the view of the body of the request; `line` is that body as it is sent."""
-    return single("submission.body", {"id": spec.id, "body": found}, text=line)
-
 
 
 def schemas() -> Mapping[str, Schema]:
@@ -235,8 +242,8 @@ def schemas() -> Mapping[str, Schema]:
     return {
         "submission": schema.single(one),
         "submission.argv": schema.single(schema.record(id=schema.TEXT, argv=schema.NAMES)),
+        "submission.body": schema.single(schema.record(id=schema.TEXT, body=schema.table(schema.ANY))),
         "submission.files": schema.record(
             id=schema.TEXT, files=schema.WHOLE, bytes=schema.WHOLE, items=schema.many(file)
         ),
     }
-        "submission.body": schema.single(schema.record(id=schema.TEXT, body=schema.table(schema.ANY))),

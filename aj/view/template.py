@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aj.base import paths
+from aj.base import paths, text
 from aj.base.errors import Place
 from aj.template import dump
 from aj.view import schema
@@ -66,14 +67,14 @@ def resolved(template: Resolved, here: Path) -> Document:
     """Make the document of a resolved template: YAML with the chain of its files as a comment on top."""
     chain = [f"# {link.name}: {paths.shown(link.path, here)}" for link in template.chain]
     config = template.config()
-    text = "\n".join([*chain, dump.dump({"config": config})])
-    return single("template", _item(template, config, None), text=text)
+    words = "\n".join([*chain, dump.dump({"config": config})])
+    return single("template", _item(template, config, None), text=words)
 
 
-def raw(template_name: str, path: Path, text: str) -> Document:
+def raw(template_name: str, path: Path, words: str) -> Document:
     """Make the document of a file's own text."""
-    item: Item = {"name": template_name, "path": str(path), "chain": (), "config": None, "origin": None, "text": text}
-    return single("template", item, text=text)
+    item: Item = {"name": template_name, "path": str(path), "chain": (), "config": None, "origin": None, "text": words}
+    return single("template", item, text=words)
 
 
 def origins(template: Resolved, found: Mapping[str, Origin], values: Mapping[str, Json], here: Path) -> Document:
@@ -117,11 +118,17 @@ def validation(reports: Sequence[Report], here: Path, *, strict: bool) -> Docume
         fine = report.is_clean if strict else report.ok
         issues = tuple(issue.json() for issue in report.issues)
         items.append({"name": report.name, "path": str(report.path), "kind": report.kind, "ok": fine, "issues": issues})
-        lines.append(f"{report.name}: {'ok' if fine else 'not valid'}")
+        lines.append(", ".join([f"{report.name}: {'ok' if fine else 'not valid'}", *_counts(report)]))
         lines += [line for issue in report.issues for line in _issue_lines(issue, here)]
     valid = sum(bool(item["ok"]) for item in items)
     body: Item = {"valid": valid, "invalid": len(items) - valid, "items": tuple(items)}
     return Document("template.validation", body, rows=items, text="\n".join(lines), empty="no templates")
+
+
+def _counts(report: Report) -> list[str]:
+    """Count errors and warnings in words, where there are any."""
+    counts = Counter(issue.level.value for issue in report.issues)
+    return [text.plural(counts[level], level) for level in ("error", "warning") if counts[level]]
 
 
 def _issue_lines(issue: Issue, here: Path) -> list[str]:

@@ -260,3 +260,25 @@ def test_words_behind_command_that_look_like_our_options(ready: Shell) -> None:
 def test_options_behind_the_id_of_exec(ready: Shell, words: tuple[str, ...]) -> None:
     seen = ready("exec", "1a2b3c4d", *words)
     assert (seen.code, "options stand before ID" in seen.err) == (2, True)
+
+
+@pytest.mark.rule("C-176", "C-052", "C-065")
+def test_how_much_would_be_sent_is_told_in_one_line(ready: Shell) -> None:
+    told = "1 node, 1 process; code: 1 file, 9 B (`--show files` lists them)\n"
+    assert ready("run", "-d", "-t", "local", "train.py").err.endswith(told)
+    assert told not in ready("run", "-q", "-d", "-t", "local", "train.py").err
+
+
+@pytest.mark.rule("C-057", "C-058", "C-129")
+def test_all_errors_of_a_template_are_told_at_once(ready: Shell) -> None:
+    bad = "base:\nconfig:\n  target: {service: local, cpus: many}\n  jobs: [{instance_count: two}]\n  tags: abc\n"
+    path = ready.template("bad", bad)
+    for words in (("run", "-t", "bad"), ("run", "-d", "-t", "bad")):
+        seen = ready(words[0], "--json", *words[1:], "train.py")
+        issues = [issue for issue in seen.json["error"]["details"]["issues"] if issue["level"] == "error"]
+        lines = [line for line in seen.err.splitlines() if line.startswith("aj: ")]
+        assert (seen.code, len(issues), len(lines)) == (2, 3, 3)
+        assert all(line.startswith("aj: .azure_jobs/template/bad.yaml:") for line in lines)
+        assert [issue["message"] for issue in issues] == [line.split(": ", 2)[2] for line in lines]
+        assert {issue["file"] for issue in issues} == {str(path)}
+        assert seen.err.splitlines()[-1].startswith("hint: ") or issues[0]["hint"] is None

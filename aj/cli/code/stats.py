@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from aj.backend import registry
 from aj.base.errors import UserError
+from aj.cli.code import notes
 from aj.cli.declare import Option, whole
 from aj.model.code import CodePlan
-from aj.pack import digest, walk
+from aj.pack import digest, scripts, walk
 from aj.template import build, load, sections
 from aj.view import code as view
 
@@ -25,7 +26,10 @@ class Options:
     """Of which tree, by which template's rules."""
 
     template: Annotated[
-        str | None, Option("-t --template", "with the patterns of this template", "NAME", values="template")
+        str | None,
+        Option(
+            "-t --template", "with the patterns of this template; else of the default one", "NAME", values="template"
+        ),
     ] = None
     directory: Annotated[
         str | None, Option("--code-dir", "of this folder; else of the working directory", "DIR", values="folder")
@@ -45,8 +49,18 @@ def run(opts: Options, ctx: Context) -> int:
     for found in selection.warnings:
         ctx.warn(found.message, code=found.code, file=found.file, line=found.line)
     known = digest.of(selection) if selection.files or selection.links else None
-    ctx.screen.show(view.stats(selection, known, top=opts.top, all_files=opts.list_all, explained=explained))
+    verdicts = [
+        view.explanation(found, exists=_is_there(plan, path))
+        for path, found in zip(opts.explain, explained, strict=True)
+    ]
+    ctx.screen.show(view.stats(selection, known, top=opts.top, all_files=opts.list_all, explained=verdicts))
+    notes.tell_gitignore(selection, ctx)
     return 0
+
+
+def _is_there(plan: CodePlan, path: str) -> bool:
+    below = os.path.relpath(os.path.normpath(Path(plan.root) / path), plan.root)
+    return os.path.lexists(scripts.place(plan, os.fsencode(below)))
 
 
 def _plan(opts: Options, ctx: Context) -> CodePlan:
@@ -54,16 +68,17 @@ def _plan(opts: Options, ctx: Context) -> CodePlan:
     if not root.is_dir():
         raise UserError(f"--code-dir {opts.directory}: no such directory")
     project = ctx.project
-    scripts = _scripts(project, root) if project else None
-    if opts.template is None:
-        return CodePlan(str(root), scripts=scripts)
-    config = load.Library(ctx.need_project()).resolve(opts.template).tree
+    own = _scripts(project, root) if project else None
+    template = opts.template if opts.template is not None or not project else ctx.default_template()
+    if template is None:
+        return CodePlan(str(root), scripts=own)
+    config = load.Library(ctx.need_project()).resolve(template).tree
     reader, _ = sections.config(config)
     facts = registry.options(reader.section("target").text("service") or "local")(config).facts
     return CodePlan(
         str(root),
         ignore=tuple(build.ignored(config, ctx.directory)),
-        scripts=scripts,
+        scripts=own,
         strict_links=not facts.runs_here,
         reserved=facts.reserves_runner,
         max_bytes=ctx.config.number("code.max_bytes"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from aj.base.errors import OptionError
 from aj.cli.declare import Option, Word, filled
-from aj.store import config
+from aj.store import config, keys
 from aj.view import config as view
 
 if TYPE_CHECKING:
@@ -29,9 +30,20 @@ def run(opts: Options, ctx: Context) -> int:
 
 def write(ctx: Context, key: str, value: str, *, user: bool) -> int:
     """Write one setting and print it as it now stands there."""
+    known = keys.KEYS.get(key)
+    if known and known.scope is keys.Scope.USER and not user:
+        raise OptionError(
+            f"`{key}` counts for all projects of a user, so a project cannot set it",
+            hint=f"`aj config set --user {key} {value}`",
+            code="setting-of-the-user",
+        )
     project = None if user else ctx.need_project()
     setting, note = config.set_value(ctx.layout, project, key, value)
     if note:
         ctx.screen.note(note)
+    if known and known.needs_restart:
+        ctx.screen.note("a running daemon takes it after `aj daemon restart`")
+    if key == "template" and ctx.project and not (ctx.project.directory / "template" / f"{value}.yaml").exists():
+        ctx.screen.warn(f"this project has no template `{value}`; `aj template list` shows them", code="no-template")
     ctx.screen.show(view.one(setting, ctx.directory))
     return 0

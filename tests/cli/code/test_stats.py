@@ -38,7 +38,7 @@ def test_why(tree: Shell) -> None:
     assert seen.out.splitlines() == [
         "data/a.bin: excluded by `data/` (.codeignore:1, for the folder `data`)",
         "train.py: included (default)",
-        "no/such: included (default)",
+        "no/such: no such path; included (default)",
     ]
     found = tree("code", "stats", "--explain", ".venv/x", "--json").json["item"]["explain"]
     assert (found[0]["verdict"], found[0]["source"]) == ("excluded", "built-in")
@@ -72,3 +72,27 @@ def test_a_link_out_of_the_tree_is_refused_for_elsewhere_and_kept_here(tree: She
 def test_another_folder(tree: Shell) -> None:
     assert tree("code", "stats", "--code-dir", "lib", "--json").json["item"]["files"] == 1
     assert tree("code", "stats", "--code-dir", "nope").code == 2
+
+
+@pytest.mark.rule("C-047", "C-188")
+def test_the_default_template_counts_as_in_run(tree: Shell) -> None:
+    tree.template("t", "base:\nconfig: {target: {service: local}, code: {ignore: [lib/]}, jobs: [{}]}\n")
+    tree("config", "set", "template", "t")
+    assert tree("code", "stats", "--json").json["item"]["files"] == 2
+    found = tree("code", "stats", "--explain", "lib/big.py", "--explain", "lib/none", "--json").json["item"]["explain"]
+    assert [(one["exists"], one["verdict"]) for one in found] == [(True, "excluded"), (False, "excluded")]
+
+
+@pytest.mark.rule("C-047", "C-183")
+def test_an_ignore_file_of_git_alone_is_told(aj: Shell) -> None:
+    told = ".gitignore is not read, so what it names is sent too; `cp .gitignore .codeignore` takes it over\n"
+    aj.template("t", "base:\nconfig: {target: {service: local}, jobs: [{instance_count: 1}]}\n")
+    aj.write("x", "x")
+    assert ".gitignore" not in aj("code", "stats").err
+    aj.write(".gitignore", "data/\n")
+    assert aj("code", "stats").err == told
+    assert told in aj("run", "-d", "-t", "t", "true").err
+    assert told not in aj("run", "-q", "-d", "-t", "t", "true").err
+    aj.write(".amltignore", "data/\n")
+    assert told not in aj("run", "-d", "-t", "t", "true").err
+    assert aj("code", "stats").err == ""

@@ -95,3 +95,17 @@ def test_a_setting_of_the_user_in_a_project_is_a_warning(aj: Shell) -> None:
         "aj: warning: .azure_jobs/aj.toml:2: `local.slots` is a setting of the user: it has no effect here;"
         " `aj config set --user local.slots 1`\n"
     )
+
+
+@pytest.mark.rule("C-083", "C-085")
+def test_what_a_setting_means_is_told_when_it_is_set(aj: Shell) -> None:
+    seen = aj("config", "set", "local.slots", "3", "--json")
+    error = seen.json["error"]
+    assert (seen.code, error["type"], error["hint"]) == (2, "OptionError", "`aj config set --user local.slots 3`")
+    assert not (aj.directory / ".azure_jobs/aj.toml").exists()
+    assert aj("config", "set", "--user", "local.slots", "3").err == (
+        "a running daemon takes it after `aj daemon restart`\n"
+    )
+    assert aj("config", "set", "template", "nope", "--json").json["warnings"][0]["code"] == "no-template"
+    aj.template("there", "base:\nconfig: {}\n")
+    assert aj("config", "set", "template", "there").err == ""

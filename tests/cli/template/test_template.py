@@ -83,8 +83,8 @@ def test_validate_tells_all_of_all_files(two: Shell) -> None:
     seen = two("template", "validate")
     assert seen.code == 2
     assert "leaf: ok\n" in seen.out
-    assert "bad: not valid\n  .azure_jobs/template/bad.yaml:2:28: error: target.service: " in seen.out
-    assert "slip: ok\n  .azure_jobs/template/slip.yaml:2:18: warning: " in seen.out
+    assert "bad: not valid, 1 error\n  .azure_jobs/template/bad.yaml:2:28: error: target.service: " in seen.out
+    assert "slip: ok, 1 warning\n  .azure_jobs/template/slip.yaml:2:18: warning: " in seen.out
     found = two("template", "validate", "--json").json
     assert (found["invalid"], found["valid"]) == (1, 3)
     assert two("template", "validate", "slip").code == 0
