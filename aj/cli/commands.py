@@ -315,6 +315,14 @@ COMMANDS = (
         local=True,
         kind="code.stats",
     ),
+    command(
+        "code prune",
+        "remove packed code that nothing needs any more",
+        "aj code prune",
+        "aj code prune --keep 7d -d",
+        exits=(2, 6, 7),
+        kind="result/prune",
+    ),
     command("daemon start", "start the daemon", "aj daemon start", exits=(2, 7), formats=NO_IDS, kind="result/start"),
     command(
         "daemon status",

@@ -18,6 +18,7 @@ from aj.client.launch import Telling
 from aj.client.line import Line
 
 if TYPE_CHECKING:
+    from aj.client.code import Code
     from aj.client.daemon import Daemon
     from aj.client.events import Events
     from aj.client.jobs import Jobs
@@ -77,6 +78,13 @@ class Client:
         from aj.client.jobs import Jobs
 
         return Jobs(self._line)
+
+    @functools.cached_property
+    def code(self) -> Code:
+        """Packed code that the daemon keeps."""
+        from aj.client.code import Code
+
+        return Code(self._line)
 
     @functools.cached_property
     def logs(self) -> Logs:

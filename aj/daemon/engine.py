@@ -34,6 +34,7 @@ from aj.wire.messages import (
     JobList,
     Notice,
     ProjectQueue,
+    Pruned,
     Submission,
     TicketAnswer,
     TicketList,
@@ -154,3 +155,5 @@ class Engine(Protocol):
     def queue_reconcile(self, project: Project | None, ticket: str) -> TicketAnswer: ...
 
     def queue_resume(self, project: Project | None) -> Done: ...
+
+    def code_prune(self, keep_s: float, dry_run: bool) -> Pruned: ...

@@ -20,7 +20,7 @@ from aj.daemon.front import Reply, Request
 from aj.daemon.lifecycle import Gate
 from aj.daemon.log import Log
 from aj.daemon.replay import Replays
-from aj.daemon.routes import cloudjobs, inventory, jobs, queue, submissions
+from aj.daemon.routes import cloudjobs, code, inventory, jobs, queue, submissions
 from aj.daemon.stream import HungUp, Line
 from aj.wire import errors, paths
 from aj.wire.errors import Malformed, Unexpected
@@ -32,6 +32,7 @@ HANDLERS: Mapping[Route, Handler] = {
     **jobs.HANDLERS,
     **inventory.HANDLERS,
     **cloudjobs.HANDLERS,
+    **code.HANDLERS,
 }
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}\Z", re.ASCII)
 

@@ -26,11 +26,11 @@ from aj.engine.submit import Accepted
 from aj.engine.worker import Worker, start_direct
 from aj.model.job import JobSpec
 from aj.model.ticket import Mode, Outcome, Ticket, TicketState
-from aj.store import journal, queue, tickets
+from aj.store import archives, journal, queue, tickets
 from aj.store.archives import Archives
 from aj.store.layout import Layout
 from aj.store.runtime import Place
-from aj.wire.messages import Busy, Done, ProjectQueue, Submission, TicketAnswer, TicketList
+from aj.wire.messages import Archive, Busy, Done, ProjectQueue, Pruned, Submission, TicketAnswer, TicketList
 
 if TYPE_CHECKING:  # what asks a cloud is imported with the first question
     from aj.engine.cloud import Cloud
@@ -277,6 +277,17 @@ class Engine(Generic[J]):
             opened.worker.wake()
         status = "ok" if waiting else "noop"
         return Done(status, f"{waiting} waiting in {len(keys)} projects", tuple(warnings))
+
+    # Code
+
+    def code_prune(self, keep_s: float, dry_run: bool) -> Pruned:
+        """Remove the archives that nothing may need and that were not used for `keep_s`; or only name them."""
+        box, named, now = self._means.archives, self._named_archives, self._clock.now()
+        if dry_run:
+            found = box.spare(named, now=now, keep_s=keep_s)
+        else:
+            found = box.prune(named, now=now, keep_s=keep_s, keep_bytes=archives.UNLIMITED)
+        return Pruned(tuple(Archive(digest, size) for digest, size in found))
 
     # Opening
 

@@ -20,6 +20,7 @@ from aj.store.layout import Layout
 
 KEEP_S = 30 * 24 * 3600.0  # an archive that nobody names any more
 KEEP_BYTES = 20 * 1024**3  # all of those together
+UNLIMITED = 1 << 62  # bytes: only the age counts
 SUFFIX = ".tar.gz"
 
 
@@ -104,13 +105,20 @@ class Archives:
         only when there is something to remove. Returns digest and bytes of what went.
         """
         with self._guard:
-            every = [(status.st_mtime, status.st_size, path) for path in self._all() if (status := _status(path))]
-            if not _surplus(every, now - keep_s, keep_bytes):
-                return []
-            needed = named() | self._claims.keys()
-            spare = [one for one in every if _digest(one[2]) not in needed]
-            gone = _surplus(spare, now - keep_s, keep_bytes)
+            gone = self._spare(named, now - keep_s, keep_bytes)
             return [(_digest(path), size) for path, size in gone if _remove(path)]
+
+    def spare(self, named: Callable[[], Set[str]], *, now: float, keep_s: float) -> list[tuple[str, int]]:
+        """Return digest and bytes of what `prune` would remove by its age; removes nothing."""
+        with self._guard:
+            return [(_digest(path), size) for path, size in self._spare(named, now - keep_s, UNLIMITED)]
+
+    def _spare(self, named: Callable[[], Set[str]], oldest: float, keep_bytes: int) -> list[tuple[Path, int]]:
+        every = [(status.st_mtime, status.st_size, path) for path in self._all() if (status := _status(path))]
+        if not _surplus(every, oldest, keep_bytes):
+            return []
+        needed = named() | self._claims.keys()
+        return _surplus([one for one in every if _digest(one[2]) not in needed], oldest, keep_bytes)
 
 
 def _digest(path: Path) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from aj.base import text, units
 from aj.pack.selection import Kind, shown
 from aj.view import schema
-from aj.view.document import single
+from aj.view.document import Column, Form, result, single
 
 if TYPE_CHECKING:
     from aj.model.json import Json
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from aj.pack.selection import Selection
     from aj.view.document import Document, Item
     from aj.view.schema import Schema
+    from aj.wire.messages import Archive
 
 SHOWN_TOP = 20  # names left out of the root that a person reads; JSON has all
 
@@ -113,6 +114,22 @@ def _listed(title: str, items: Json) -> list[str]:
     return ["", f"{title}:", *(f"  {size:>{room}}  {row['path']}" for size, row in zip(sizes, rows, strict=True))]
 
 
+def pruned(archives: Sequence[Archive], *, is_dry: bool) -> Document:
+    """Make the document of archives that were removed, or would be; then its status is noop."""
+    items: list[Item] = [{"digest": one.digest, "bytes": one.bytes} for one in archives]
+    extra: Item = {"dry_run": is_dry, "bytes": sum(one.bytes for one in archives)}
+    columns = (Column("digest", form=Form.ID), Column("size", "bytes", Form.SIZE))
+    status = "noop" if is_dry or not items else "ok"
+    words = None if items else "nothing to remove"
+    return result("prune", items, columns, status=status, text=words, ids="digest", extra=extra)
+
+
+def pruned_text(archives: Sequence[Archive], *, is_dry: bool) -> str:
+    """Write how much it is together."""
+    total = units.size(sum(one.bytes for one in archives))
+    return f"{text.plural(len(archives), 'archive')}, {total}: {'would go' if is_dry else 'removed'}"
+
+
 def schemas() -> Mapping[str, Schema]:
     """Return the schemas of the documents of this room."""
     maybe_text, maybe_whole = schema.maybe(schema.TEXT), schema.maybe(schema.WHOLE)
@@ -140,4 +157,8 @@ def schemas() -> Mapping[str, Schema]:
         items=schema.many(member),
         explain=schema.many(verdict),
     )
-    return {"code.stats": schema.single(item)}
+    gone = schema.record(digest=schema.TEXT, bytes=schema.WHOLE)
+    return {
+        "code.stats": schema.single(item),
+        "result/prune": schema.result(gone, dry_run=schema.YES_NO, bytes=schema.WHOLE),
+    }

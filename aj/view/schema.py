@@ -49,6 +49,7 @@ KINDS: Mapping[str, str] = {
     "result/start": "aj.view.daemon",
     "result/stop": "aj.view.daemon",
     "result/init": "aj.view.init",
+    "result/prune": "aj.view.code",
     "logs": "aj.view.logs",
     "submission": "aj.view.submission",
     "submission.argv": "aj.view.submission",

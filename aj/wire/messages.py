@@ -155,6 +155,29 @@ class Retire:
 
 
 @dataclass(frozen=True)
+class Prune:
+    """Remove archives that nothing needs and that were not used for so long; a dry run only names them."""
+
+    keep_s: float
+    dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class Archive:
+    """One archive of packed code and its size."""
+
+    digest: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The archives that were removed, or would be, the oldest first."""
+
+    archives: tuple[Archive, ...]
+
+
+@dataclass(frozen=True)
 class Done:
     """A plain yes, with what was done and what to know."""
 

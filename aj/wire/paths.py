@@ -86,6 +86,8 @@ JOB_RESUBMIT = Route("POST", "/v1/jobs/{id}/resubmit", "jobs", holds=True, keyed
 JOB_EXEC = Route("POST", "/v1/jobs/{id}/exec", "jobs", holds=True, keyed=True)
 JOB_DELETE = Route("DELETE", "/v1/jobs/{id}", "jobs", holds=True, keyed=True)
 
+CODE_PRUNE = Route("POST", "/v1/code/prune", "code", holds=True, keyed=True)
+
 JOURNAL = Route("GET", "/v1/journal", "journal", ("all", "limit"))
 EVENTS = Route("GET", "/v1/events", "events", ("project",))
 

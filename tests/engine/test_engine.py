@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 
@@ -13,9 +14,9 @@ from aj.model.record import RecordState
 from aj.model.ticket import Fault, Mode, Outcome, Submitted, TicketState
 from aj.store import atomic, journal, lock, tickets
 from aj.store.queue import Tickets
-from aj.wire.messages import Busy, ProjectQueue
+from aj.wire.messages import Archive, Busy, ProjectQueue
 from tests.conftest import Home, MovedClock
-from tests.engine.stand import Held, Stand
+from tests.engine.stand import REFUSED, Held, Stand, raising
 from tests.store import nouns
 
 NAME = "q-00000001"
@@ -437,3 +438,36 @@ def test_a_queue_that_cannot_be_taken_up_is_still_read(
     again.engine.queue_resume(project)
     done(again, 1, project)
     again.engine.stop()
+
+
+# Code
+
+
+@pytest.mark.rule("C-048")
+def test_packed_code_goes_when_neither_a_ticket_nor_a_job_may_need_it(
+    stand: Stand, project: Project, home: Home, clock: MovedClock
+) -> None:
+    digests = []
+    for number, text in enumerate(("sent", "failed", "waits"), start=1):
+        (stand.tree / "train.py").write_text(text)
+        if text == "failed":
+            stand.far.before = raising(REFUSED)
+        if text == "waits":
+            stand.far.before = held = Held()
+        put(stand, number, project)
+        if text == "waits":
+            held.wait_entered()
+        else:
+            stand.engine.queue_wait(project, f"q-0000000{number}", 20)
+        code = stand.engine.queue_show(project, f"q-0000000{number}").ticket.code
+        assert code is not None
+        digests.append(code.digest)
+    for digest in digests:
+        os.utime(home.layout.archive(digest), (clock.now() - 1_000, clock.now() - 1_000))
+    assert stand.engine.code_prune(2_000, False).archives == ()
+    gone = (Archive(digests[0], 4),)
+    assert stand.engine.code_prune(500, True).archives == gone
+    assert home.layout.archive(digests[0]).exists()
+    assert stand.engine.code_prune(500, False).archives == gone
+    assert [home.layout.archive(digest).exists() for digest in digests] == [False, True, True]
+    held.let_go()

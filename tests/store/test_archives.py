@@ -115,6 +115,18 @@ def test_what_nobody_names_goes_by_age_and_then_by_size_oldest_first(home: Home)
     assert archives.KEEP_BYTES == 20 * 2**30
 
 
+@pytest.mark.rule("C-048")
+def test_what_would_go_can_be_looked_at_first(home: Home) -> None:
+    for name, at in (("old", 1_000.0), ("older", 500.0), ("named", 500.0), ("young", 9_000.0)):
+        made(home, name, 7, at=at)
+    box = Archives(home.layout)
+    found = box.spare(lambda: {"named"}, now=10_000.0, keep_s=5_000)
+    assert found == [("older", 7), ("old", 7)]
+    assert there(home) == ["named", "old", "older", "young"]
+    assert box.prune(lambda: {"named"}, now=10_000.0, keep_s=5_000, keep_bytes=archives.UNLIMITED) == found
+    assert there(home) == ["named", "young"]
+
+
 @pytest.mark.rule("C-252")
 def test_the_age_counts_from_the_last_use(home: Home) -> None:
     made(home, "d", at=1_000.0)
