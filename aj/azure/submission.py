@@ -353,6 +353,7 @@ def look_up(session: Session, workspace: Workspace, spec: JobSpec, *, is_certain
         return None
     raise OutcomeUnknown(
         f"workspace {workspace} has no job {spec.name}, and whether it was sent there is not remembered",
+        code="not-remembered",
         details={"workspace": workspace.id, "job": spec.name},
     )
 

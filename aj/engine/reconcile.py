@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 
-from aj.base.errors import AjError, OutcomeUnknown
+from aj.base.errors import AjError, NotFound, OutcomeUnknown, UserError
 from aj.engine.desk import Desk, Ending
 from aj.engine.means import Means
 from aj.engine.records import record_of
@@ -31,7 +31,7 @@ def settle(ticket: Ticket, desk: Desk, means: Means, stop: threading.Event) -> T
     spec = ticket.request
     if spec is None:
         raise OutcomeUnknown(f"{ticket.ticket}: its request can no longer be read, so nobody can be asked")
-    handle = _look(spec, means, stop)
+    handle = _look(spec, desk, means, stop)
     ending = _ending(ticket, handle)
     record = record_of(
         ticket,
@@ -49,17 +49,30 @@ def settle(ticket: Ticket, desk: Desk, means: Means, stop: threading.Event) -> T
     return desk.settle(ticket.ticket, ending)
 
 
-def _look(spec: JobSpec, means: Means, stop: threading.Event) -> Handle | None:
+def _look(spec: JobSpec, desk: Desk, means: Means, stop: threading.Event) -> Handle | None:
     """Return where the job is, None when it is definitely nowhere. Raises OutcomeUnknown."""
     try:
         if means.places.traits(spec.service).driven:
             workload = means.jobs.find(spec.id)
             return Handle(workload.service, "jobs", workload.id) if workload else None
         return _look_twice(spec, means, stop)
-    except OutcomeUnknown:
-        raise
+    except (NotFound, UserError, OutcomeUnknown) as error:
+        if _knows_no_place(error) and not journal.last(means.layout, desk.key, [spec.id]):
+            return None  # `intended` is written before anything is sent, and it was not
+        raise _silent(spec, error) from error
     except AjError as error:
-        raise OutcomeUnknown(f"{spec.service} did not tell: {error.message}", details=error.details) from error
+        raise _silent(spec, error) from error
+
+
+def _knows_no_place(error: AjError) -> bool:
+    """Tell whether the trouble is where to look, and not that nobody answered there."""
+    return not isinstance(error, OutcomeUnknown) or error.code == "not-remembered"
+
+
+def _silent(spec: JobSpec, error: AjError) -> OutcomeUnknown:
+    if isinstance(error, OutcomeUnknown):
+        return error
+    return OutcomeUnknown(f"{spec.service} did not tell: {error.message}", details=error.details)
 
 
 def _look_twice(spec: JobSpec, means: Means, stop: threading.Event) -> Handle | None:

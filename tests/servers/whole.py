@@ -53,7 +53,8 @@ class Whole:
 
     def body(self, name: str) -> bytes:
         """The bytes of the one body that was put under a name."""
-        (body,) = [got.body for got in self.azure.arm_server.got if got.method == "PUT" and self._name(got.path) == name]
+        every = self.azure.arm_server.got
+        (body,) = [got.body for got in every if got.method == "PUT" and self._name(got.path) == name]
         return body
 
     def blobs(self) -> dict[str, str]:

@@ -1,0 +1,312 @@
+"""A submission is there once or not at all, whatever breaks, and afterwards `aj` can tell which.
+
+`python -m tests.azure.reconcile_proof 1000 [FIRST]` makes so many runs, each drawn from its seed: a service, a mode,
+what happens to the request that puts the job, and when the daemon is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aj.base.clock import SYSTEM
+from aj.base.settings import Settings
+from aj.model.record import RecordState
+from aj.model.ticket import Outcome, Ticket, TicketState
+from aj.net.clouds import BLOB_SCOPE
+from aj.store import journal, tickets
+from tests.engine import host
+from tests.servers import azure as small
+from tests.servers import whole
+from tests.servers.authority import jwt
+from tests.servers.azure import ONE, TENANT, WORKSPACE, SmallAzure
+from tests.servers.loopback import Answer, Cut, Got, problem
+
+HOUSE = Path(__file__).resolve().parents[2]
+JOBS = f"{WORKSPACE.id}/jobs/"
+PERSON = "99999999-0000-0000-0000-000000000001"
+FULL = f"workspace_name: ws-one, subscription_id: {ONE}, resource_group: rg-one, "
+TEMPLATES = {
+    "aml": """base:
+config:
+  target: {{service: aml, {where}name: gpu-cluster, gpus_per_node: 1}}
+  environment: {{image: "train:1"}}
+  jobs: [{{sku: G1, instance_count: 1}}]
+""",
+    "sing": """base:
+config:
+  target: {{service: sing, {where}gpus_per_node: 4}}
+  environment: {{image: "train:1"}}
+  jobs: [{{sku: "80G4-H100", instance_count: 1, process_count_per_node: 4}}]
+""",
+}
+# What becomes of the request that puts the job: whether the service takes it, and what comes back.
+WHOLE = "answered"
+BEFORE_SEND, AFTER_HEADERS = "cut before it was sent", "cut after its head"
+AFTER_BODY, BEFORE_ANSWER = "cut after its body, not taken", "cut before the answer, taken"
+MID_ANSWER = "cut within the answer"
+DOWN, DOWN_TAKEN, BUSY, REFUSED = "answered 503, not taken", "answered 500, taken", "answered 429", "answered 409"
+ENDS = (
+    *(WHOLE, BEFORE_SEND, AFTER_HEADERS, AFTER_BODY, BEFORE_ANSWER, MID_ANSWER),
+    *(DOWN, DOWN_TAKEN, BUSY, REFUSED),
+)
+POINTS = tuple(
+    f"worker.{name}"
+    for name in (
+        *("before-running", "after-running", "after-intended"),
+        *("after-submit", "after-submitted", "after-completed"),
+    )
+)
+# When the daemon is killed, as the service sees it.
+ON_LOOK, ON_PUT, ON_TAKEN = "as it looks for the job", "as the job arrives", "as the job was taken"
+SEEN = (ON_LOOK, ON_PUT, ON_TAKEN)
+MOST_WRITES = 60  # a submission needs fewer; a number beyond its last one means that nobody is killed
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run, as drawn."""
+
+    service: str
+    template: str
+    mode: str
+    end: str
+    kill: str
+    write: int = 0
+    is_after: bool = False
+    look_fails: bool = False
+    second_write: int = 0
+
+    def __str__(self) -> str:
+        kill = f"write {self.write}{' after' * self.is_after}" if self.write else self.kill
+        more = ", looks fail" * self.look_fails + f", again at write {self.second_write}" * bool(self.second_write)
+        return f"{self.service}, {self.mode}, {self.end}; killed: {kill}{more}"
+
+
+def draw(seed: int) -> Plan:
+    """Draw a run."""
+    dice = random.Random(seed)
+    service = dice.choice(("aml", "sing"))
+    template = TEMPLATES[service].format(where=dice.choice((FULL, "workspace_name: ws-one, ", "")))
+    mode, end = dice.choice(("direct", "queued")), dice.choice(ENDS)
+    look_fails, second = dice.random() < 0.25, dice.randint(1, 30) if dice.random() < 0.25 else 0
+    way = dice.choice(("none", "write", "write", "point", "seen"))
+    if way == "write":
+        return Plan(
+            *(service, template, mode, end, "at a write", dice.randint(1, MOST_WRITES), dice.random() < 0.5),
+            look_fails=look_fails,
+            second_write=second,
+        )
+    kill = {"none": "never", "point": dice.choice(POINTS), "seen": dice.choice(SEEN)}[way]
+    return Plan(service, template, mode, end, kill, look_fails=look_fails, second_write=second)
+
+
+@dataclass
+class Service:
+    """The service that the job is put to: it does what the plan says to the one request, and counts."""
+
+    azure: SmallAzure
+    plan: Plan
+    puts: int = 0
+    taken: int = 0
+    victim: int = 0
+    known: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, got: Got) -> Answer:
+        if not got.path.startswith(JOBS):
+            return self.azure.arm.answer(got)
+        if got.method == "GET":
+            return self._look(got)
+        self.puts += 1
+        self._kill_when(ON_PUT)
+        if self.plan.end in (AFTER_BODY, DOWN):
+            return problem(503, "Busy", "try later")
+        if self.plan.end == BUSY:
+            return problem(429, "TooManyRequests", "slowly")
+        if self.plan.end == REFUSED:
+            return problem(409, "Conflict", "no")
+        answer = self.azure.arm.answer(got)
+        self.taken += answer.status < 300
+        self._kill_when(ON_TAKEN)
+        return problem(500, "InternalError", "something broke") if self.plan.end == DOWN_TAKEN else answer
+
+    def _look(self, got: Got) -> Answer:
+        self._kill_when(ON_LOOK)
+        answer = self.azure.arm.answer(got)
+        if self.plan.end == BEFORE_SEND and self.victim:
+            self.azure.arm_server.hangs_up = True  # a change leaves over a connection of its own: the next one
+        return answer
+
+    def _kill_when(self, moment: str) -> None:
+        if self.plan.kill == moment and self.known.wait(10) and self.victim:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.victim, signal.SIGKILL)
+
+
+class Zygote:
+    """The process that others are forked off."""
+
+    def __init__(self) -> None:
+        env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(HOUSE), "HOME": "/nonexistent"}
+        words = [sys.executable, "-m", "tests.azure.reconcile_host"]
+        self._child = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=HOUSE, env=env, text=True, bufsize=1
+        )
+        assert self._line() == "ready"
+
+    def _line(self) -> str:
+        assert self._child.stdout is not None
+        return self._child.stdout.readline().strip()
+
+    def run(self, service: Service | None = None, **asked: object) -> int:
+        """Let one process live; return how it ended."""
+        assert self._child.stdin is not None
+        self._child.stdin.write(json.dumps(asked) + "\n")
+        pid = int(self._line())
+        if service is not None:
+            service.victim = pid
+            service.known.set()
+        code = int(self._line())
+        if service is not None:
+            service.victim = 0
+        return code
+
+    def close(self) -> None:
+        self._child.kill()
+        self._child.communicate()
+
+
+@dataclass
+class Proof:
+    """The servers, and where the processes come from."""
+
+    azure: SmallAzure
+    zygote: Zygote
+
+    def run(self, seed: int, root: Path) -> str:
+        """Make one run. Raises AssertionError when it is not as it must be."""
+        plan, aj_id = draw(seed), f"{seed:08x}"
+        service = Service(self.azure, plan)
+        server = self.azure.arm_server
+        server.answer = service
+        self._furnish(root)
+        asked = {"root": str(root), "table": small.table(server.url, self.azure.plane_server.url), "id": aj_id}
+        self._script(plan)
+        point = plan.kill if plan.kill in POINTS else None
+        code = self.zygote.run(
+            service,
+            **asked,
+            do="submit",
+            template=plan.template,
+            mode=plan.mode,
+            point=point,
+            write=plan.write,
+            is_after=plan.is_after,
+        )
+        assert code in (0, -signal.SIGKILL), f"the daemon ended with {code}"
+        server.hangs_up = False
+        if plan.second_write:
+            self.zygote.run(**asked, do="settle", write=plan.second_write, is_after=plan.is_after)
+        self._forget_scripts()
+        if plan.look_fails:
+            server.on(f"GET {JOBS}", problem(403, "AuthorizationFailed", "no"))
+            assert self.zygote.run(**asked, do="settle") == 0
+            self._forget_scripts()
+        assert self.zygote.run(**asked, do="settle") == 0
+        return self._check(plan, service, root, aj_id)
+
+    def _furnish(self, root: Path) -> None:
+        (root / "project").mkdir()
+        (root / "project" / "train.py").write_text("print('hello')\n")
+        layout = host.home(root, host.variables(root)).layout
+        layout.user_settings.parent.mkdir(parents=True)
+        where = f'subscription_id = "{ONE}"\nresource_group = "rg-one"\n'
+        layout.user_settings.write_text(f'[workspace]\nname = "ws-one"\n{where}')
+
+    def _script(self, plan: Plan) -> None:
+        cuts = {
+            AFTER_HEADERS: Cut.AFTER_HEADERS,
+            AFTER_BODY: Cut.AFTER_BODY,
+            BEFORE_ANSWER: Cut.AFTER_BODY,
+            MID_ANSWER: Cut.MID_ANSWER,
+        }
+        if plan.end in cuts:
+            self.azure.arm_server.on(f"PUT {JOBS}", cuts[plan.end])
+
+    def _forget_scripts(self) -> None:
+        with self.azure.arm_server.lock:
+            self.azure.arm_server._scripts.clear()
+
+    def _check(self, plan: Plan, service: Service, root: Path, aj_id: str) -> str:
+        name = f"work_{aj_id}"
+        there = sum(path.endswith(f"/jobs/{name}") for path in self.azure.arm.resources)
+        assert there == service.taken <= 1, f"it is there {there} times, taken {service.taken} times"
+        assert service.puts <= 1, f"it was put {service.puts} times"
+        layout = host.home(root, host.variables(root)).layout
+        found = list(tickets.scan(layout, "_none").tickets)
+        records = [record for record in journal.read(layout, "_none", lambda _: None) if record.id == aj_id]
+        if not found:
+            assert not there and not records, "it is there, and nobody knows of it"
+            return "never accepted"
+        (ticket,) = found
+        self._check_ticket(ticket, bool(there), name)
+        for record in records:
+            assert record.state is (RecordState.SUBMITTED if there else RecordState.FAILED), record
+        assert records or not service.puts, "it was put, and the journal has no line"
+        return f"{ticket.state}/{ticket.outcome}"
+
+    @staticmethod
+    def _check_ticket(ticket: Ticket, is_there: bool, name: str) -> None:
+        assert ticket.state.is_final, ticket
+        if is_there:
+            assert (ticket.state, ticket.outcome) == (TicketState.COMPLETED, Outcome.SUBMITTED), ticket
+            assert ticket.result is not None and ticket.result.azure_name == name
+        else:
+            assert ticket.outcome in (Outcome.FAILED, Outcome.NEVER_ARRIVED), ticket
+
+
+@contextlib.contextmanager
+def proving() -> Iterator[Proof]:
+    """Start servers and the process that others are forked off, for the length of a block."""
+    with small.running(Settings({}), SYSTEM) as azure:
+        whole.furnish(azure, "code")
+        for scope in (azure.cloud.arm_scope, azure.cloud.ml_scope, BLOB_SCOPE):
+            azure.arm.tokens.update({jwt(number, scope, TENANT, PERSON): scope for number in range(1, 8)})
+        zygote = Zygote()
+        try:
+            yield Proof(azure, zygote)
+        finally:
+            zygote.close()
+
+
+def main(argv: list[str]) -> int:
+    runs, first = int(argv[0]) if argv else 1000, int(argv[1]) if len(argv) > 1 else 1
+    bad, seen, began = 0, Counter[str](), time.monotonic()
+    with proving() as proof:
+        for seed in range(first, first + runs):
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    seen[proof.run(seed, Path(folder))] += 1
+                except AssertionError as error:
+                    bad += 1
+                    print(f"seed {seed}: FAILED: {draw(seed)}: {error}", flush=True)
+    for words, count in seen.most_common():
+        print(f"{count:6d} {words}")
+    print(f"{runs} runs, {bad} failed, {time.monotonic() - began:.0f} s")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,39 @@
+"""A sample of the long proof: once or not at all, whatever breaks, and afterwards it is known."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from aj.base.clock import SYSTEM
+from tests.azure import reconcile_proof
+from tests.azure.reconcile_proof import ENDS, POINTS, SEEN
+
+SAMPLE_S = 15.0  # a run takes less than a second on an idle machine
+SURE = 4  # runs that there are in any case
+
+
+@pytest.mark.rule("A-128", "A-180", "A-181", "A-182", "A-184", "C-233", "C-245", "C-249", "C-251", "C-339", "C-340")
+@pytest.mark.usefixtures("programs", "loopback", "real_clock")
+def test_a_submission_is_there_once_or_not_at_all(tmp_path: Path) -> None:
+    first = random.SystemRandom().randrange(2**31)
+    print(f"python -m tests.azure.reconcile_proof 1 SEED, with seeds from {first} on")
+    until, seed = SYSTEM.monotonic() + SAMPLE_S, first
+    with reconcile_proof.proving() as proof:
+        while seed < first + SURE or SYSTEM.monotonic() < until:
+            folder = tmp_path / str(seed)
+            folder.mkdir()
+            print(f"{seed}: {reconcile_proof.draw(seed)}", end=": ", flush=True)
+            print(proof.run(seed, folder), flush=True)
+            seed += 1
+
+
+def test_the_seeds_reach_everything() -> None:
+    drawn = [reconcile_proof.draw(seed) for seed in range(1, 1001)]
+    assert {plan.end for plan in drawn} == set(ENDS)
+    assert {plan.kill for plan in drawn} == {"never", "at a write", *POINTS, *SEEN}
+    assert {plan.service for plan in drawn} == {"aml", "sing"}
+    pairs = {(plan.end, plan.kill) for plan in drawn}
+    assert len(pairs) == len(ENDS) * (2 + len(POINTS) + len(SEEN)), "each break together with each death"
