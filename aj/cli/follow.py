@@ -56,14 +56,14 @@ class Watch:
         if event.state.is_final:
             self._last = event
         else:
-            self._ctx.screen.note(view.event_line(event))
+            self._ctx.screen.note(view.event_line(event, self._ctx.screen.moment))
 
     def end(self) -> Workload:
         """Wait for the end, say it, and return the job. Raises TimedOut, DaemonError."""
         while not self.over.wait(1.0):
             pass  # short waits, so that Ctrl-C is heard
         if self._last is not None:
-            self._ctx.screen.note(view.event_line(self._last))
+            self._ctx.screen.note(view.event_line(self._last, self._ctx.screen.moment))
         if self.error is not None:
             raise self.error
         assert self.job is not None, "a wait that ends well has seen the job"
@@ -77,7 +77,7 @@ def to_the_end(ticket: Ticket, opts: Options, watch: Watch, ctx: Context) -> Wor
         logs.follow(ctx, ticket.id, logs.Options(ticket.id, follow=True, label=opts.label), stop=watch.over)
     job = watch.end()
     if job.workdir:
-        ctx.screen.note(f"files of the job: {job.workdir}")
+        ctx.screen.note(f"files of the job: {view.files_text(job)}")
     return job
 
 

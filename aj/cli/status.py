@@ -36,5 +36,5 @@ def run(opts: Options, ctx: Context) -> int:
         return 0
     answer = ctx.client.jobs.show(what.job.id)
     ctx.tell_warnings(answer.warnings)
-    ctx.screen.show(view.status(answer, ctx.clock.now(), verbose=ctx.found.verbose))
+    ctx.screen.show(view.status(answer, ctx.clock.now(), verbose=ctx.found.verbose, moment=ctx.screen.moment))
     return 0

@@ -123,14 +123,14 @@ def _tell(news: News, opts: Options, ctx: Context) -> int | None:
     assert news.job is not None, "news without an error is about a job"
     if news.event is not None:
         if screen.format is Format.TABLE:
-            screen.line(f"{news.job.id}  {view.event_line(news.event)}")
+            screen.line(f"{news.job.id}  {view.event_line(news.event, screen.moment)}")
         else:
             screen.item(view.change_item(news.job.id, news.event))
         return None
     if screen.format is not Format.TABLE:
         screen.item(view.result_item(news.job, clock.rfc3339(ctx.clock.now())))
     elif news.job.workdir and news.job.state is JobState.COMPLETED:
-        screen.note(f"files of {news.job.id}: {news.job.workdir}")
+        screen.note(f"files of {news.job.id}: {view.files_text(news.job)}")
     return follow.exit_code(news.job, passed_on=opts.exit_status)
 
 

@@ -180,8 +180,8 @@ KEYS: Mapping[str, Key] = MappingProxyType(
         "storage.allow_account_key": Key(
             "upload by the account's key where the user has no right", YES_NO, False, Scope.USER
         ),
-        "template_repo": Key("repository of `aj template pull` and `push`", TEXT),
-        "dashboard.page_size": Key("rows that `aj dash` asks for at once", whole(1, 200), 50),
+        "template_repo": Key("repository that templates are shared by", TEXT),
+        "dashboard.page_size": Key("rows that a dashboard asks for at once", whole(1, 200), 50),
         "daemon.idle": _of_the_daemon("how long an idle daemon stays; 0 is for ever", DURATION, "1h"),
         "logs.keep": _of_the_daemon("newest output of a job that is kept in any case", SIZE, "1Mi"),
         "code.max_bytes": Key("largest archive that is sent", SIZE, "5000Mi"),

@@ -5,7 +5,7 @@ The record of a job has the published spelling of its keys (`completedAt`), whic
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from aj.view.schema import Schema
     from aj.wire.messages import JobAnswer
 
-LAST_EVENTS = 5  # what happened lately; `-v` and JSON have all
+Moment = Callable[[str], str]
+LAST_EVENTS = 8  # an ordinary life and what happened lately of a longer one; `-v` and JSON have all
 COLUMNS = (
     Column("id", form=Form.ID),
     Column("state", form=Form.STATE),
@@ -41,7 +42,7 @@ FIELDS = (
     Column("template", "workload.template"),
     Column("command", "workload.command"),
     Column("nodes", "workload.nodes", Form.NUMBER),
-    Column("processes", "workload.processesPerNode", Form.NUMBER),
+    Column("processes", "processes_text"),
     Column("waits for", "workload.waitingFor"),
     Column("jobs ahead", "jobsAhead", Form.NUMBER),
     Column("retry", "retry_text"),
@@ -55,7 +56,7 @@ FIELDS = (
     Column("terminating since", "workload.terminatingSince", Form.TIME),
     Column("cleanup pending", "workload.cleanupError"),
     Column("data error", "workload.dataError"),
-    Column("files", "workload.workdir"),
+    Column("files", "files_text"),
     Column("logs"),
     Column("notes", "workload.notes"),
 )
@@ -134,10 +135,12 @@ def jobs(found: Sequence[Workload], now: float, *, truncated: bool = False, scop
     )
 
 
-def status(answer: JobAnswer, now: float, *, verbose: bool) -> Document:
+def status(answer: JobAnswer, now: float, *, verbose: bool, moment: Moment = str) -> Document:
     """Make the document of one job: record, events, and what it waits for; a verbose text lists all events."""
-    shown = answer.events if verbose else answer.events[-LAST_EVENTS:]
-    return single("status", status_item(answer, now), FIELDS, after=[event_line(event) for event in shown])
+    earlier = 0 if verbose else max(0, len(answer.events) - LAST_EVENTS)
+    lines = [f"{text.plural(earlier, 'earlier event')}: `--verbose`"] if earlier else []
+    lines += [event_line(event, moment) for event in answer.events[earlier:]]
+    return single("status", status_item(answer, now), FIELDS, after=lines)
 
 
 def promised(ticket: Ticket) -> Document:
@@ -150,6 +153,8 @@ def promised(ticket: Ticket) -> Document:
         "jobsAhead": None,
         "retry": None,
         "retry_text": None,
+        "processes_text": None,
+        "files_text": None,
         "logs": None,
     }
     columns = [replace(column, key=f"ticket.{column.key or column.title}") for column in queue.FIELDS]
@@ -167,6 +172,8 @@ def status_item(answer: JobAnswer, now: float) -> Item:
         "jobsAhead": answer.jobs_ahead,
         "retry": _retry(job.retry),
         "retry_text": _retry_text(job.retry, now),
+        "processes_text": _processes_text(job),
+        "files_text": files_text(job),
         "logs": answer.logs,
     }
 
@@ -183,9 +190,22 @@ def event_item(job_id: str, event: Event) -> Item:
     }
 
 
-def event_line(event: Event) -> str:
-    """Write one change of state as a line: time, state, message."""
-    return f"{event.at}  {event.state.value}" + (f"  {event.message}" if event.message else "")
+def _processes_text(job: Workload) -> str:
+    """Write how many processes there are; over several nodes also how many each has."""
+    total = str(job.nodes * job.processes_per_node)
+    return f"{total} ({job.processes_per_node} a node)" if job.nodes > 1 else total
+
+
+def files_text(job: Workload) -> str | None:
+    """Write where the files of a job are; of several nodes the folder that holds them all."""
+    if job.workdir is None or job.nodes == 1:
+        return job.workdir
+    return f"{job.workdir.rpartition('/')[0]} (node0 to node{job.nodes - 1})"
+
+
+def event_line(event: Event, moment: Moment = str) -> str:
+    """Write one change of state as a line: time, state, message. `moment` writes an RFC 3339 time."""
+    return f"{moment(event.at)}  {event.state.value}" + (f"  {event.message}" if event.message else "")
 
 
 def news(answer: JobAnswer, shown: Shown, now: float) -> tuple[Shown, list[Event]]:
@@ -320,6 +340,8 @@ def schemas() -> Mapping[str, Schema]:
         jobsAhead=maybe_whole,
         retry=schema.maybe(retry),
         retry_text=maybe_text,
+        processes_text=maybe_text,
+        files_text=maybe_text,
         logs=maybe_text,
     )
     obstacle = schema.record(place=schema.WHOLE, reason=schema.TEXT)

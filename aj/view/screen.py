@@ -296,6 +296,11 @@ class Screen:
             return DEFAULT_SIZE
         return size.columns or DEFAULT_SIZE[0], size.lines or DEFAULT_SIZE[1]
 
+    def moment(self, at: str) -> str:
+        """Write an RFC 3339 time: on a terminal in the user's zone, without fractions; else as it is."""
+        terminal = self.streams.out_is_terminal or self.streams.err_is_terminal
+        return self.look().times.local(at) if terminal and not self.format.is_machine else at
+
     # bytes
 
     def _out(self, words: str) -> None:

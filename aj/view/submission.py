@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aj.model.code import CodeRef
     from aj.model.job import JobSpec, Task
     from aj.model.json import Json
-    from aj.model.ticket import Submitted, Ticket
+    from aj.model.ticket import Ticket
     from aj.view.document import Item
     from aj.view.schema import Schema
 
@@ -138,26 +138,27 @@ def _task(task: Task) -> Item:
     }
 
 
-def code_item(code: CodeRef, result: Submitted | None = None) -> Item:
-    """Return packed code as JSON values; what was sent of it is known only where code is uploaded."""
-    uploaded = result.uploaded_bytes if result else None
+def code_item(code: CodeRef, ticket: Ticket) -> Item:
+    """Return packed code as JSON values; where it is uploaded, it counts as reused when nothing was sent."""
+    uploaded = ticket.result.uploaded_bytes if ticket.result else None
     return {
         "digest": code.digest,
         "archive_sha256": code.archive_sha256,
         "files": code.files,
         "bytes": code.bytes,
-        "reused": None if uploaded is None else uploaded == 0,
+        "reused": ticket.code_reused if uploaded is None else uploaded == 0,
         "uploaded_bytes": uploaded,
     }
 
 
-def code_text(code: CodeRef, result: Submitted | None = None) -> str:
+def code_text(code: CodeRef, ticket: Ticket) -> str:
     """Write packed code in a few words, and what was sent of it."""
-    words = f"{text.plural(code.files, 'file')}, {units.size(code.bytes)}, {code.digest[:12]}"
-    if result is None or result.uploaded_bytes is None:
-        return words
-    sent = f"uploaded {units.size(result.uploaded_bytes)}" if result.uploaded_bytes else "reused (0 B sent)"
-    return f"{words}, {sent}"
+    what, digest = f"{text.plural(code.files, 'file')}, {units.size(code.bytes)}", code.digest[:12]
+    uploaded = ticket.result.uploaded_bytes if ticket.result else None
+    if uploaded is None:
+        return f"reused {digest}, {what}" if ticket.code_reused else f"{what}, {digest}"
+    sent = f"uploaded {units.size(uploaded)}" if uploaded else "reused (0 B sent)"
+    return f"{what}, {digest}, {sent}"
 
 
 def sent(spec: JobSpec, ticket: Ticket, following: Sequence[str], ended: Item | None = None) -> Document:
@@ -165,7 +166,8 @@ def sent(spec: JobSpec, ticket: Ticket, following: Sequence[str], ended: Item | 
     found = {**item(spec, ticket, ended=ended), "next": tuple(following)}
     queued = ticket.mode is Mode.QUEUED
     words = f"queued {spec.name} as {ticket.ticket}" if queued else None
-    return single("submission", found, FIELDS, text=words, ids="ticket" if queued else "id")
+    columns = [column for column in FIELDS if column.title != "azure_name" or found["azure_name"] != found["id"]]
+    return single("submission", found, columns, text=words, ids="ticket" if queued else "id")
 
 
 def rendered(found: Item, path: str) -> Document:

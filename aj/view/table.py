@@ -97,7 +97,7 @@ def _line(
 
 
 def _upright(row: Item, columns: Sequence[Column], look: Look) -> str:
-    shown = [(column, _cell(column, row, look)) for column in columns]
+    shown = [(column, _cell(column, row, look, spoken=True)) for column in columns]
     shown = [(column, word) for column, word in shown if word]
     if look.width is None:
         return "".join(f"{column.title}\t{word}\n" for column, word in shown)
@@ -108,21 +108,22 @@ def _upright(row: Item, columns: Sequence[Column], look: Look) -> str:
     )
 
 
-def _cell(column: Column, row: Item, look: Look) -> str:
-    return text.cell(_written(column.of(row), column.form, look))
+def _cell(column: Column, row: Item, look: Look, *, spoken: bool = False) -> str:
+    return text.cell(_written(column.of(row), column.form, look, spoken=spoken))
 
 
-def _written(value: Json, form: Form, look: Look) -> str:
+def _written(value: Json, form: Form, look: Look, *, spoken: bool = False) -> str:
+    """Write a value by its form. `spoken` is one field of one thing, which people read off a terminal too."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if form in (Form.AGE, Form.TIME) and isinstance(value, str):
         return look.times.age(value) if form is Form.AGE and look.width is not None else look.times.local(value)
-    if isinstance(value, int | float) and look.width is not None:
-        if form is Form.SIZE:
+    if isinstance(value, int | float):
+        if form is Form.SIZE and look.width is not None:
             return units.size(int(value))
-        if form is Form.SECONDS:
+        if form is Form.SECONDS and (spoken or look.width is not None):
             return units.duration(value)
     if isinstance(value, list | tuple):
         return ", ".join(_written(item, form, look) for item in value)

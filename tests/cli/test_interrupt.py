@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -90,7 +91,7 @@ def test_leaving_before_anything_was_confirmed(live: Shell, project: Project, da
 def test_leaving_a_submission_that_was_accepted(live: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     from aj.client.submissions import Submissions
 
-    def leave(self: Submissions, answer: object) -> object:
+    def leave(self: Submissions, *told: object) -> object:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Submissions, "follow", leave)
@@ -134,3 +135,24 @@ def test_an_unknown_outcome_and_how_to_find_out(live: Shell, project: Project) -
     seen = live("queue", "reconcile", "--json")
     assert seen.code == 6
     assert seen.json["error"]["type"] == "OutcomeUnknown"
+
+
+@pytest.mark.rule("C-079", "C-077")
+def test_leaving_a_job_that_is_waited_for(live: Shell) -> None:
+    with begin(live, "run", "-t", "local", "--wait", "--json", "long.sh") as child:
+        assert child.stderr is not None
+        for line in child.stderr:
+            if b"  running" in line:
+                break
+        child.send_signal(signal.SIGTERM)
+        out, err = child.communicate(timeout=20)
+    item = json.loads(out)["item"]
+    aj_id = item["id"]
+    assert (child.returncode, item["status"], item["job"]) == (143, "submitted", None)
+    assert f"job {aj_id} (ticket q-{aj_id}) goes on without this command" in err.decode()
+    with begin(live, "wait", aj_id) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        code, told, _ = interrupted(child)
+    assert (code, told) == (130, f"{aj_id} goes on without this command: `aj terminate` ends a job\n")
+    live("terminate", aj_id, "--grace", "1s", "--wait")

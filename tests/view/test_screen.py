@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import zoneinfo
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -322,3 +323,16 @@ def test_elsewhere_a_page_is_printed(terminal: bool, pager: str) -> None:
     seen = captured(terminal=terminal, PAGER=pager, PATH=os.environ["PATH"])
     seen.screen.page(Document("help", {}, text="\n".join(["line"] * 200)))
     assert seen.out.count("line\n") == 200
+
+
+@pytest.mark.rule("C-056")
+def test_moments_are_local_on_a_terminal_only() -> None:
+    at = "2027-01-15T08:00:00.123456Z"
+    zone = zoneinfo.ZoneInfo("Asia/Tokyo")
+    for terminal, form, due in (
+        (True, Format.TABLE, "2027-01-15T17:00:00+09:00"),
+        (False, Format.TABLE, at),
+        (True, Format.JSONL, at),
+    ):
+        streams = Streams(io.BytesIO(), io.BytesIO(), out_is_terminal=terminal)
+        assert Screen(streams, Settings(), form, taste=lambda: Taste(zone)).moment(at) == due

@@ -128,13 +128,21 @@ def test_a_column_looks_into_mappings() -> None:
     [
         (True, Form.TEXT, "yes", "yes"),
         (["a", "b"], Form.TEXT, "a, b", "a, b"),
-        (90.0, Form.SECONDS, "1m30s", "90.0"),
+        (90.0, Form.SECONDS, "1m30s", "1m30s"),
         (3, Form.NUMBER, "3", "3"),
         ("no time", Form.AGE, "no time", "no time"),
         (AT, Form.TIME, "2027-01-15T08:00:00+00:00", "2027-01-15T08:00:00+00:00"),
     ],
 )
-def test_values_are_written_by_their_form(value: object, form: Form, wide: str, piped: str) -> None:
+def test_values_of_one_thing_are_written_by_their_form(value: object, form: Form, wide: str, piped: str) -> None:
     for width, due in ((80, wide), (None, piped)):
         document = single("x", {"it": value}, (Column("it", form=form),))  # type: ignore[dict-item]
         assert table.render(document, look(width)).split()[1:] == due.split()
+
+
+@pytest.mark.rule("C-060")
+def test_a_list_off_a_terminal_keeps_whole_numbers() -> None:
+    columns = (Column("took", form=Form.SECONDS), Column("size", form=Form.SIZE))
+    found = listing("x", [{"took": 90.5, "size": 2048}], columns, noun="things")
+    assert table.render(found, look(None)) == "took\tsize\n90.5\t2048\n"
+    assert table.render(found, look(80)).split() == ["took", "size", "1m30s", "2.0", "KiB"]

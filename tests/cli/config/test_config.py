@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from aj.cli import words
+from aj.store import keys
 from tests.cli.conftest import Shell
 
 
@@ -109,3 +113,10 @@ def test_what_a_setting_means_is_told_when_it_is_set(aj: Shell) -> None:
     assert aj("config", "set", "template", "nope", "--json").json["warnings"][0]["code"] == "no-template"
     aj.template("there", "base:\nconfig: {}\n")
     assert aj("config", "set", "template", "there").err == ""
+
+
+@pytest.mark.rule("C-046")
+def test_settings_name_commands_that_are_there() -> None:
+    for key in keys.KEYS.values():
+        for typed in re.findall(r"`aj ([a-z -]+)`", key.says):
+            assert words.find(typed.split()).command is not None, typed
