@@ -172,7 +172,7 @@ def _show(spec: JobSpec, ticket: Ticket, opts: Options, ctx: Context) -> None:
     """Print the submission; where stdout belongs to the job's log, say it beside."""
     in_table = ctx.screen.format is Format.TABLE and not opts.follow and ticket.mode is not Mode.QUEUED
     if ticket.code and not in_table:
-        ctx.screen.note(f"code: {view.code_text(ticket.code, ticket.result)}")
+        ctx.screen.note(f"code: {view.code_text(ticket.code, ticket)}")
     following = _next(ticket)
     if opts.follow and ctx.screen.format is Format.TABLE:
         ctx.screen.note(f"submitted {spec.name} as {spec.id}")

@@ -83,6 +83,7 @@ def _fresh(old: Ticket) -> Ticket:
         retried_from=old.ticket,
         retried_as=None,
         body=None,
+        code_reused=None if old.code is None else True,
     )
 
 

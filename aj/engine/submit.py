@@ -126,12 +126,14 @@ def _store_with_code(desk: Desk, ticket: Ticket, spec: JobSpec, means: Means) ->
         warnings = packed.warnings
         return packed.code
 
+    kept = means.archives.digests()
     crash.point("accept.before-archive")
     with ThreadPoolExecutor(1) as beside:
         git = beside.submit(_git, spec, means)
         with means.archives.claim(pack) as code:
             crash.point("accept.after-archive")
-            return Accepted(_put_down(desk, replace(ticket, code=code, git=git.result())), True, warnings)
+            whole = replace(ticket, code=code, code_reused=code.digest in kept, git=git.result())
+            return Accepted(_put_down(desk, whole), True, warnings)
 
 
 def _put_down(desk: Desk, ticket: Ticket) -> Ticket:

@@ -86,7 +86,8 @@ class Ticket:
     `request` holds environment values: it lives only in the ticket's own file, is erased when the
     ticket is completed, canceled or pruned, and stays while failed so that it can be retried. `project`
     is the key of its queue. `body` is the SHA-256 of what was asked for, by which the same call again is
-    known. `git` is what the working tree was at acceptance: `commit` and `dirty`.
+    known. `git` is what the working tree was at acceptance: `commit` and `dirty`. `code_reused` tells whether
+    the very same code had been packed and kept before.
     """
 
     ticket: str
@@ -104,6 +105,7 @@ class Ticket:
     detail: str | None = None
     error: Fault | None = None
     code: CodeRef | None = None
+    code_reused: bool | None = None
     result: Submitted | None = None
     retried_from: str | None = None
     retried_as: str | None = None

@@ -40,6 +40,10 @@ class Archives:
         self._claims: Counter[str] = Counter()
         self._relied_on: set[str] = set()  # a claim of them ended well while others were still open
 
+    def digests(self) -> frozenset[str]:
+        """Return the digests of all code that is kept."""
+        return frozenset(_digest(path) for path in self._all())
+
     @contextlib.contextmanager
     def claim(self, pack: Callable[[], CodeRef]) -> Iterator[CodeRef]:
         """Pack, and keep the archive from being removed during the block.

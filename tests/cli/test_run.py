@@ -29,13 +29,18 @@ def test_a_submission_and_its_ticket(live: Shell) -> None:
     assert (item["status"], item["backend"], item["command"]) == ("submitted", "local", ["true"])
     assert item["ticket"] == f"q-{item['id']}"
     assert item["code"]["files"] == 1
+    assert item["code"]["reused"] is False
     assert "code: 1 file, 10 B, " in seen.err
     assert "next: `aj wait " in seen.err
     assert live("queue", "show", item["ticket"], "--json").json["item"]["outcome"] == "submitted"
     assert live("list", "-o", "name").out.split() == [item["id"]]
     assert live("wait", item["id"]).code == 0
     table = live("run", "true")
-    assert dict(line.split("\t") for line in table.out.splitlines())["status"] == "submitted"
+    shown = dict(line.split("\t") for line in table.out.splitlines())
+    assert (shown["status"], shown["code"]) == ("submitted", f"reused {item['code']['digest'][:12]}, 1 file, 10 B")
+    again = live("run", "--json", "true")
+    assert again.json["item"]["code"]["reused"] is True
+    assert f"code: reused {item['code']['digest'][:12]}, 1 file, 10 B" in again.err
 
 
 @pytest.mark.rule("C-022", "C-023", "C-021", "C-020", "C-014", "OP-01", "OP-02", "AG-05", "LC-21")

@@ -96,6 +96,15 @@ def test_what_was_on_disk_at_acceptance_is_what_runs(stand: Stand) -> None:
     assert stand.home.layout.archive(second.code.digest).read_text() == "print('hello')\n"
 
 
+@pytest.mark.rule("C-191")
+def test_whether_the_very_same_code_was_kept_already_is_told(stand: Stand) -> None:
+    asked = [stand.submission(number, service=service) for number, service in ((1, FAR), (2, NEAR), (3, BARE))]
+    assert [stand.engine.submit(None, one).ticket.code_reused for one in asked] == [False, True, None]
+    (stand.tree / "train.py").write_text("print('edited')\n")
+    assert stand.engine.submit(None, stand.submission(4)).ticket.code_reused is False
+    assert stand.engine.submission(None, nouns.aj_id(2), 10).ticket.code_reused is True
+
+
 @pytest.mark.rule("C-209", "T45")
 def test_the_same_call_again_gives_the_first_ticket_and_sends_once(stand: Stand) -> None:
     asked = stand.submission(1, mode=Mode.DIRECT)
