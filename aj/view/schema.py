@@ -59,6 +59,7 @@ KINDS: Mapping[str, str] = {
 
 def maybe(schema: Schema) -> Schema:
     """Allow null beside what the schema allows."""
+    "submission.body": "aj.view.submission",
     kind = schema.get("type")
     if isinstance(kind, str) and "enum" not in schema:
         return {**schema, "type": [kind, "null"]}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
+import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +15,10 @@ import pytest
 
 from aj.base import proc
 from aj.base.paths import Project
+from aj.cli import dryrun, spec
 from aj.model import commandjob
 from aj.store import journal
-from tests.cli.conftest import check_code, check_document
+from tests.cli.conftest import Shell, check_code, check_document
 from tests.conftest import Home, RunningDaemon
 from tests.servers import azurite as emulator
 from tests.servers import whole
@@ -37,6 +40,7 @@ config:
   storage: {shared: {storage_account_name: sadata, container_name: data, mount_dir: /mnt/shared}}
   jobs: [{sku: "{nodes}x80G{processes}-H100", instance_count: 2, process_count_per_node: 4}]
 """
+UNKNOWN = commandjob.UNSETTLED
 STAGES = ["resolve", "auth", "package", "upload", "environment", "storage", "submit", "done"]
 
 
@@ -150,6 +154,54 @@ def test_what_azure_refuses_is_told_with_its_words(aj: Typed) -> None:
     ran = aj("run", "-t", "aml", "python", "train.py", code=3)
     assert "aj: no compute called cpu-cluster" in ran.err.decode()
     assert aj.whole.puts() == []
+
+
+UNSETTLED = {
+    "aml": ("computeId", "environmentId"),
+    "sing": ("computeId", "environmentId", "instanceType", "instanceTypes", "slaTier", "VirtualClusterArmId"),
+}
+
+
+def settled(printed: bytes, sent: bytes, names: tuple[str, ...]) -> bytes:
+    """Put into a printed body what only the service could tell, as it was in the one that was sent."""
+    for name in names:
+        (found,) = set(re.findall(rb'"%s":(\[[^]]*\]|"[^"]*")' % name.encode(), sent))
+        marked = json.dumps([UNKNOWN] if found.startswith(b"[") else UNKNOWN).encode()
+        place = b'"%s":' % name.encode()
+        assert printed.count(place + marked) == 1, name
+        printed = printed.replace(place + marked, place + found)
+    return printed
+
+
+@pytest.mark.rule("C-178", "C-179", "A-12B")
+@pytest.mark.parametrize("service", ["aml", "sing"])
+def test_the_printed_body_is_the_one_that_is_sent(aj: Typed, service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    item = aj.item("run", "-t", service, "python", "train.py", "a b", "$HOME")
+    sent = aj.whole.body(item["name"])
+    variables = json.loads(sent)["properties"]["environmentVariables"]
+    monkeypatch.setattr(spec, "draw_id", lambda: item["id"])
+    monkeypatch.setattr(dryrun, "_now", lambda ctx: variables["AJ_SUBMIT_TIMESTAMP_UTC"])
+    shell = Shell(aj.home, aj.project.root)
+    words = ("run", "-t", service, "-d", "--show", "body")
+    seen = shell(*words, "--show-env", "python", "train.py", "a b", "$HOME")
+    assert seen.code == 0, seen.err
+    assert settled(seen.raw.removesuffix(b"\n"), sent, UNSETTLED[service]) == sent
+    masked = shell(*words, "--json", "python", "train.py").json["item"]["body"]["properties"]["environmentVariables"]
+    assert masked.get("HF_TOKEN") == ("***" if service == "aml" else None)
+    assert masked["AJ_COMMAND"] == "python train.py"
+
+
+@pytest.mark.rule("C-176", "C-189", "A-12B")
+def test_a_printed_body_names_the_archive_that_would_be_made(aj: Typed) -> None:
+    shell = Shell(aj.home, aj.project.root)
+    seen = shell("run", "-t", "aml", "-d", "--show", "body", "python", "train.py")
+    assert not aj.home.layout.code.exists(), "nothing is kept"
+    sha256 = seen.json["properties"]["environmentVariables"]["AJ_CODE_ARCHIVE_SHA256"]
+    assert aj.item("run", "-t", "aml", "python", "train.py")["code"]["archive_sha256"] == sha256
+    (path,) = aj.home.layout.code.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        assert archive.getnames() == ["aj_runner.sh", "data.bin", "train.py"]
+        assert archive.getmember("aj_runner.sh").mode == 0o755
 
 
 @pytest.mark.rule("C-293")
