@@ -200,6 +200,7 @@ STATIC = {
     "ticket-state": ("queued", "running", "completed", "failed", "canceled", "unknown", "never-arrived"),
     "record-state": ("intended", "submitted", "unknown", *JOB_STATES, "deleted"),
     "job-state": JOB_STATES,
+    "job-kind": ("automl", "command", "labeling", "pipeline", "spark", "sweep"),
     "show": ("argv", "files", "body", "manifest"),
     "source": ("user", "runner", "platform"),
 }

@@ -43,7 +43,6 @@ COMMANDS: Mapping[tuple[str, ...], Mapping[str, str]] = {
         "restart": "resubmit",
         "doc": "docs",
         "man": "docs",
-        "ql": "queue list",
         "templates": "template list",
     },
     ("job",): {"kill": "job cancel", "stop": "job cancel", "rm": "job delete", "log": "job logs", "tail": "job logs"},

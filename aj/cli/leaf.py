@@ -8,8 +8,8 @@ ALL = ("table", "json", "jsonl", "yaml", "name")
 NO_IDS = ("table", "json", "jsonl", "yaml")
 TEXT_ONLY = ("table",)
 
-STARTED, JOBS, PROJECT, SYSTEM = "Getting started", "Jobs", "Project", "System"
-HEADINGS = (STARTED, JOBS, PROJECT, SYSTEM)
+STARTED, JOBS, AZURE, PROJECT, SYSTEM = "Getting started", "Jobs", "Azure", "Project", "System"
+HEADINGS = (STARTED, JOBS, AZURE, PROJECT, SYSTEM)
 
 
 @dataclass(frozen=True)

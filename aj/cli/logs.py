@@ -1,14 +1,14 @@
-"""aj logs: what a job printed, byte for byte, read from this machine without a daemon."""
+"""aj logs: what a job printed, byte for byte: from this machine without a daemon, or from its workspace."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base import clock, units
-from aj.base.errors import AjError, NotFound
+from aj.base.errors import AjError, NotFound, OptionError
 from aj.cli import leaving, named
 from aj.cli.declare import Option, Word, choice, filled, whole
 from aj.model.log import Source
@@ -58,11 +58,19 @@ class Options:
     )
     grep: Annotated[str | None, Option("--grep", "only lines with this text", "TEXT", filled)] = None
     raw: Annotated[bool, Option("--raw", "let every control sequence through to the terminal")] = False
+    file: Annotated[str | None, Option("--file", "this log file of a job of a workspace", "NAME", filled)] = None
+    every: Annotated[bool, Option("--all", "every log file of a job of a workspace")] = False
+    listed: Annotated[bool, Option("--list", "the names and sizes of its log files")] = False
+    workspace: Annotated[str | None, Option("--ws", "where to look for a job that is not ours", "NAME", filled)] = None
 
 
 def run(opts: Options, ctx: Context) -> int:
     """Print the log. Raises NotFound, UserError when several jobs fit."""
-    job_id = named.on_disk(ctx, opts.job)
+    try:
+        job_id = named.on_disk(ctx, opts.job)
+    except NotFound as error:
+        return _elsewhere(opts, ctx, error)
+    _refuse(opts, _OF_FILES, "a job of this machine has no such files")
     need_part(ctx, job_id, opts)
     if opts.follow:
         if ctx.screen.format is Format.JSON:
@@ -87,6 +95,29 @@ def run(opts: Options, ctx: Context) -> int:
     if not written:
         _tell_silence(job_id, ctx)
     return 0
+
+
+_OF_FILES = {"--file": "file", "--all": "every", "--list": "listed"}
+_OF_STREAMS = {"--since": "since", "--attempt": "attempt", "--source": "source", "--label": "label"}
+
+
+def _elsewhere(opts: Options, ctx: Context, missing: NotFound) -> int:
+    """Print the log of a job of a workspace, where `missing` says that this machine has none of that name."""
+    from aj.cli import cloudlogs, remote
+    from aj.cli.cloudlogs import Part
+    from aj.client.cloudlogs import Wanted
+
+    found = remote.beyond(ctx, opts.job, opts.workspace, missing)
+    _refuse(opts, _OF_STREAMS, "the log files of a workspace do not tell")
+    wanted = Wanted(opts.file, opts.rank, opts.every)
+    return cloudlogs.run(found, Part(wanted, opts.tail, opts.grep, opts.raw, opts.follow, opts.listed), ctx)
+
+
+def _refuse(opts: Options, names: Mapping[str, str], why: str) -> None:
+    """Refuse options that mean nothing for this job. Raises OptionError."""
+    for name, field in names.items():
+        if getattr(opts, field) not in (None, False):
+            raise OptionError(f"`{name}`: {why}", code="not-for-this-job")
 
 
 def need_part(ctx: Context, job_id: str, opts: Options) -> None:
@@ -142,19 +173,15 @@ def _print(chunks: Iterator[Chunk], opts: Options, ctx: Context) -> bool:
     write = ctx.screen.raw if opts.raw else ctx.screen.verbatim
     written = False
     for chunk in view.whole_lines(chunks) if opts.label else chunks:
-        data = chunk.data if opts.grep is None else _matching(chunk.data, opts.grep)
+        data = chunk.data if opts.grep is None else view.matching(chunk.data, opts.grep)
         if data:
             write(view.labelled(chunk, data) if opts.label else data)
             written = True
     return written
 
 
-def _matching(data: bytes, wanted: str) -> bytes:
-    return b"".join(line for line in data.splitlines(keepends=True) if wanted.encode() in line)
-
-
 def _lines(chunk: Chunk, opts: Options) -> list[Item]:
-    data = chunk.data if opts.grep is None else _matching(chunk.data, opts.grep)
+    data = chunk.data if opts.grep is None else view.matching(chunk.data, opts.grep)
     return [view.line(chunk, line) for line in data.splitlines()]
 
 

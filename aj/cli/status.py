@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from aj.cli import named
-from aj.cli.declare import Word, filled
+from aj.cli import recent, remote
+from aj.cli.declare import Option, Word, filled
+from aj.cli.remote import Remote
 from aj.view import job as view
 
 if TYPE_CHECKING:
@@ -20,21 +21,26 @@ class Options:
     """Which job."""
 
     job: Annotated[str | None, Word("ID", "the job, its ticket or its name", filled, values="job")] = None
+    workspace: Annotated[str | None, Option("--ws", "where to look for a job that is not ours", "NAME", filled)] = None
 
 
 def run(opts: Options, ctx: Context) -> int:
-    """Print it. Raises NotFound, UserError when several fit."""
+    """Print it. Raises NotFound, UserError when several fit, AuthError."""
     if opts.job is None:
-        found = ctx.client.jobs.list(limit=NEWEST)
-        ctx.tell_warnings(found.warnings)
-        ctx.screen.show(view.jobs(found.jobs, ctx.clock.now(), truncated=found.truncated, scope=ctx.key))
+        items, truncated = recent.find(ctx, limit=NEWEST)
+        ctx.screen.show(view.jobs(items, truncated=truncated, scope=ctx.key))
         return 0
-    what = named.find(ctx, opts.job)
+    what = remote.find(ctx, opts.job, opts.workspace)
+    if isinstance(what, Remote):
+        answer = ctx.client.cloud_jobs.show(what.workspace, what.name)
+        ctx.tell_warnings(answer.warnings, code="azure")
+        ctx.screen.show(view.remote(answer.job, what.ticket))
+        return 0
     if what.job is None:
         assert what.ticket is not None, "a name that is found names something"
         ctx.screen.show(view.promised(what.ticket))
         return 0
-    answer = ctx.client.jobs.show(what.job.id)
-    ctx.tell_warnings(answer.warnings)
-    ctx.screen.show(view.status(answer, ctx.clock.now(), verbose=ctx.found.verbose, moment=ctx.screen.moment))
+    own = ctx.client.jobs.show(what.job.id)
+    ctx.tell_warnings(own.warnings)
+    ctx.screen.show(view.status(own, ctx.clock.now(), verbose=ctx.found.verbose, moment=ctx.screen.moment))
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from aj.cli import commands
-from aj.cli.leaf import HEADINGS, JOBS, PROJECT, STARTED, SYSTEM, Command, Group
+from aj.cli.leaf import AZURE, HEADINGS, JOBS, PROJECT, STARTED, SYSTEM, Command, Group
 
 TOPICS: Mapping[str, str] = {
     "exit-codes": "what the exit codes mean",
@@ -23,6 +23,7 @@ ALIASES: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("js",): ("job", "show"),
     ("jc",): ("job", "cancel"),
     ("jlogs",): ("job", "logs"),
+    ("ql",): ("quota", "list"),
     ("job", "ls"): ("job", "list"),
     ("job", "status"): ("job", "show"),
     ("job", "terminate"): ("job", "cancel"),
@@ -54,6 +55,7 @@ def under(heading: str) -> Iterable[tuple[tuple[str, ...], str]]:
     order = {
         STARTED: ("init", "run", "docs", "help"),
         JOBS: ("job", "status", "wait", "logs", "exec", "terminate", "resubmit", "list", "queue"),
+        AZURE: ("auth", "image", "sku", "quota"),
         PROJECT: ("template", "config", "code"),
         SYSTEM: ("daemon", "completion", "schema", "version"),
     }[heading]

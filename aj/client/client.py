@@ -18,9 +18,11 @@ from aj.client.launch import Telling
 from aj.client.line import Line
 
 if TYPE_CHECKING:
+    from aj.client.cloudjobs import CloudJobs
     from aj.client.code import Code
     from aj.client.daemon import Daemon
     from aj.client.events import Events
+    from aj.client.inventory import Inventory
     from aj.client.jobs import Jobs
     from aj.client.logs import Logs
     from aj.client.queue import Queue
@@ -78,6 +80,20 @@ class Client:
         from aj.client.jobs import Jobs
 
         return Jobs(self._line)
+
+    @functools.cached_property
+    def cloud_jobs(self) -> CloudJobs:
+        """Jobs of workspaces: list, count, show, wait, cancel, delete, read their logs."""
+        from aj.client.cloudjobs import CloudJobs
+
+        return CloudJobs(self._line)
+
+    @functools.cached_property
+    def inventory(self) -> Inventory:
+        """What Azure has for this user: sign-in, quota, types of machines, images."""
+        from aj.client.inventory import Inventory
+
+        return Inventory(self._line)
 
     @functools.cached_property
     def code(self) -> Code:

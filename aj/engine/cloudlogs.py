@@ -108,10 +108,7 @@ class CloudLogs:
         if cursor is None and tail is not None:
             start = run.read(path, lambda url: last_lines(lambda at, size: _read(session, url, at, size), path, tail))
         page = run.read(path, lambda url: _read(session, url, start, logs.PAGE))
-        job = None
-        if not page.data and not page.was_reset:
-            job = cloudjobs.told(jobs.get(session, workspace, name), workspace, session.clock.now())
-        return FilePage(page.data, encoded(page.cursor), page.was_reset, job)
+        return FilePage(page.data, encoded(page.cursor), page.was_reset)
 
     def _run(self, session: Session, workspace: Workspace, name: str, experiment: str | None) -> _Run:
         key = (workspace, name, session.tenant)

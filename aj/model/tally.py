@@ -33,7 +33,7 @@ class Sample:
 class Total:
     """Sums. Jobs of unknown state count in `total` alone; `success_rate` is over completed and failed ones.
 
-    `gpu_hours` are those of the `gpu_jobs` of which they are known.
+    `gpu_hours` are those of the `gpu_jobs` of which they are known; None when that is none.
     """
 
     total: int = 0
@@ -43,7 +43,7 @@ class Total:
     failed: int = 0
     canceled: int = 0
     success_rate: float | None = None
-    gpu_hours: float = 0.0
+    gpu_hours: float | None = None
     gpu_jobs: int = 0
     median_queued_s: float | None = None
 
@@ -92,7 +92,7 @@ def _total(samples: Sequence[Sample]) -> Total:
         failed=failed,
         canceled=states.count(JobState.TERMINATED),
         success_rate=round(completed / (completed + failed), 4) if completed + failed else None,
-        gpu_hours=round(sum(used) / 3600, 3),
+        gpu_hours=round(sum(used) / 3600, 3) if used else None,
         gpu_jobs=len(used),
         median_queued_s=round(statistics.median(waited), 3) if waited else None,
     )

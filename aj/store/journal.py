@@ -66,6 +66,15 @@ def last(layout: Layout, key: str, ids: Iterable[str]) -> dict[str, Record]:
     return {aj_id: record for aj_id, record in told.items() if record is not None}
 
 
+def naming(layout: Layout, key: str, word: str) -> list[Record]:
+    """Return the submissions, as they stand now, in whose lines a word stands; no other line is read."""
+    spelled = json.dumps(word)[1:-1].encode()
+    found = _by_id(layout.journal(key), lambda _: None)
+    fitting = [lines for lines in found.values() if any(spelled in line for _, line in lines)]
+    records = (_now(layout, key, lines, lambda _: None) for lines in fitting)
+    return [record for record in records if record is not None]
+
+
 def keys(layout: Layout) -> list[str]:
     """Return the projects that have a journal."""
     return sorted(path.name.removesuffix(".jsonl") for path in layout.journals.glob("*.jsonl"))

@@ -10,12 +10,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from aj.base import clock, text, units
+from aj.model.record import RecordState
 from aj.model.state import JobState
 from aj.model.workload import Event
-from aj.view import queue, schema
+from aj.view import cloudjob, queue, schema, told
 from aj.view.document import Column, Document, Form, listing, single
 
 if TYPE_CHECKING:
+    from aj.model.cloudjob import CloudJob
+    from aj.model.record import Record
     from aj.model.ticket import Ticket
     from aj.model.workload import Retry, Workload
     from aj.view.document import Item
@@ -24,6 +27,13 @@ if TYPE_CHECKING:
 
 Moment = Callable[[str], str]
 LAST_EVENTS = 8  # an ordinary life and what happened lately of a longer one; `-v` and JSON have all
+# A status of which nothing is known yet.
+NOTHING: Item = {
+    **dict.fromkeys(("workload", "cloud", "ticket", "jobsAhead", "retry", "retry_text", "logs")),
+    **dict.fromkeys(("processes_text", "files_text")),
+    "events": (),
+    "eventsTotal": 0,
+}
 COLUMNS = (
     Column("id", form=Form.ID),
     Column("state", form=Form.STATE),
@@ -113,6 +123,35 @@ def record(job: Workload, now: float) -> Item:
     }
 
 
+def recorded(record: Record) -> Item:
+    """Return a submission to another place under the same keys, as far as it has them. Its state is its own."""
+    shape = record.shape
+    return {
+        **dict.fromkeys(_fields(job_schema())),
+        "id": record.id,
+        "state": record.state.value,
+        "name": record.azure_name or record.name,
+        "service": record.service,
+        "template": record.template,
+        "project": record.project,
+        "ticket": record.ticket,
+        "command": record.command,
+        "image": record.image,
+        "nodes": shape.nodes if shape else 1,
+        "processesPerNode": shape.processes_per_node if shape else 1,
+        "needs": {"cpus": None, "memory_bytes": None, "gpus": shape.gpus_per_node if shape else 0},
+        "codeDigest": record.code.digest if record.code else None,
+        "createdAt": record.ts,
+        "submittedAt": record.ts,
+        "oomKilled": False,
+        "message": record.note,
+        **dict.fromkeys(("attempt", "setupAttempt", "recoveries", "submissionRevision"), 0),
+        "notes": (),
+        "agent": record.agent,
+        "session": record.session,
+    }
+
+
 def duration_s(job: Workload, now: float) -> float | None:
     """Return how long the processes have run or did run, in seconds; None before they started."""
     if job.started_at is None:
@@ -121,16 +160,16 @@ def duration_s(job: Workload, now: float) -> float | None:
     return round(max(0.0, end - clock.from_rfc3339(job.started_at)), 3)
 
 
-def jobs(found: Sequence[Workload], now: float, *, truncated: bool = False, scope: str | None = None) -> Document:
-    """Make the list of jobs, newest first."""
+def jobs(found: Sequence[Item], *, truncated: bool = False, scope: str | None = None) -> Document:
+    """Make the list of jobs and recorded submissions from their items, newest first."""
     return listing(
         "job.list",
-        [record(job, now) for job in found],
+        found,
         COLUMNS,
         noun="jobs",
         ids="id",
         truncated=truncated,
-        extra={"scope": scope},
+        extra={"scope": scope, "failures": ()},
         footer=["there are more: `-n 0` shows all"] if truncated else [],
     )
 
@@ -145,20 +184,16 @@ def status(answer: JobAnswer, now: float, *, verbose: bool, moment: Moment = str
 
 def promised(ticket: Ticket) -> Document:
     """Make the status document of a submission that is no job of this machine."""
-    item = {
-        "workload": None,
-        "ticket": queue.item(ticket),
-        "events": (),
-        "eventsTotal": 0,
-        "jobsAhead": None,
-        "retry": None,
-        "retry_text": None,
-        "processes_text": None,
-        "files_text": None,
-        "logs": None,
-    }
+    item = {**NOTHING, "ticket": queue.item(ticket)}
     columns = [replace(column, key=f"ticket.{column.key or column.title}") for column in queue.FIELDS]
     return single("status", item, columns)
+
+
+def remote(job: CloudJob, ticket: Ticket | None) -> Document:
+    """Make the status document of a job of a workspace, with what is recorded of its submission."""
+    known = {**NOTHING, "cloud": cloudjob.item(job), "ticket": queue.item(ticket) if ticket else None}
+    row = {**known, "tags_text": cloudjob.tags_text(job)}
+    return replace(single("status", known, cloudjob.FIELDS), rows=[row])
 
 
 def status_item(answer: JobAnswer, now: float) -> Item:
@@ -166,6 +201,7 @@ def status_item(answer: JobAnswer, now: float) -> Item:
     job = answer.workload
     return {
         "workload": record(job, now),
+        "cloud": None,
         "ticket": None,
         "events": tuple(event_item(job.id, event) for event in answer.events),
         "eventsTotal": answer.events_total,
@@ -313,6 +349,12 @@ def job_schema() -> Schema:
     )
 
 
+def _fields(of: Schema) -> dict[str, Schema]:
+    fields = of["properties"]
+    assert isinstance(fields, dict)
+    return fields
+
+
 def schemas() -> Mapping[str, Schema]:
     """Return the schemas of the documents of this room."""
     maybe_text, maybe_whole = schema.maybe(schema.TEXT), schema.maybe(schema.WHOLE)
@@ -334,6 +376,7 @@ def schemas() -> Mapping[str, Schema]:
     )
     one = schema.record(
         workload=schema.maybe(job),
+        cloud=schema.maybe(cloudjob.job_schema()),
         ticket=schema.maybe(queue.ticket_schema()),
         events=schema.many(event),
         eventsTotal=schema.WHOLE,
@@ -345,8 +388,10 @@ def schemas() -> Mapping[str, Schema]:
         logs=maybe_text,
     )
     obstacle = schema.record(place=schema.WHOLE, reason=schema.TEXT)
+    submission = schema.record(**{**_fields(job), "state": schema.of(RecordState)})
+    listed: Schema = {"anyOf": [job, submission, cloudjob.job_schema()]}
     return {
-        "job.list": schema.listing(job, scope=maybe_text),
+        "job.list": schema.listing(listed, scope=maybe_text, failures=told.failures_schema()),
         "status": schema.single(one),
         "job.why": schema.record(id=schema.TEXT, state=state, items=schema.many(obstacle)),
     }

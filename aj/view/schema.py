@@ -51,15 +51,21 @@ KINDS: Mapping[str, str] = {
     "result/init": "aj.view.init",
     "result/prune": "aj.view.code",
     "logs": "aj.view.logs",
+    "logs.files": "aj.view.logs",
+    "job.stats": "aj.view.cloudjob",
+    "auth": "aj.view.auth",
+    "quota.list": "aj.view.quota",
+    "sku.list": "aj.view.sku",
+    "image.list": "aj.view.image",
     "submission": "aj.view.submission",
     "submission.argv": "aj.view.submission",
+    "submission.body": "aj.view.submission",
     "submission.files": "aj.view.submission",
 }
 
 
 def maybe(schema: Schema) -> Schema:
     """Allow null beside what the schema allows."""
-    "submission.body": "aj.view.submission",
     kind = schema.get("type")
     if isinstance(kind, str) and "enum" not in schema:
         return {**schema, "type": [kind, "null"]}

@@ -197,15 +197,11 @@ class LogFiles:
 
 @dataclass(frozen=True)
 class FilePage:
-    """The next bytes of a log file, and where to go on; `was_reset` when the file was replaced.
-
-    `job` tells where the job stands, when nothing new was there.
-    """
+    """The next bytes of a log file, and where to go on; `was_reset` when the file was replaced."""
 
     data: bytes
     cursor: str
     was_reset: bool = False
-    job: CloudJob | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""aj auth: who is signed in to Azure."""

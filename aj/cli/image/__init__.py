@@ -1,0 +1,1 @@
+"""aj image: images of Singularity's own."""

@@ -1,0 +1,29 @@
+"""aj image list: images of Singularity's own, as a template names them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from aj.cli import told
+from aj.cli.declare import Option, filled
+from aj.view import image as view
+from aj.wire.azure import InventoryQuery
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which images, and how fresh."""
+
+    text: Annotated[str | None, Option("-f --filter", "only those with this in a name", "TEXT", filled)] = None
+    subscription: Annotated[str | None, Option("--subscription", "of this subscription only", "ID", filled)] = None
+    refresh: Annotated[bool, Option("--refresh", "ask Azure now, whatever was kept")] = False
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Print the list. Raises AuthError, RemoteError when no part could be read."""
+    found = ctx.client.inventory.images(InventoryQuery(opts.subscription, opts.refresh, text=opts.text))
+    return told.show(ctx, view.images(found), found.told, refresh=opts.refresh)

@@ -1,0 +1,1 @@
+"""aj quota: what is left."""

@@ -1,0 +1,154 @@
+"""What a word names beyond this machine: the job of a recorded submission, else one of the chosen workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aj.base.errors import AuthError, NotFound, UserError
+from aj.cli import named
+from aj.client.jobs import choose
+from aj.model import handle
+from aj.store import journal, tickets
+from aj.wire.azure import HERE
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+    from aj.client.jobs import Found
+    from aj.model.cloudjob import CloudJob
+    from aj.model.record import Record
+    from aj.model.ticket import Ticket
+
+SERVICES = ("aml", "sing")  # those that put jobs into a workspace
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A job of a workspace. `id` is how it is told: its AJ ID, or its name where we did not submit it."""
+
+    workspace: str
+    name: str
+    id: str
+    ticket: Ticket | None = None
+    is_recorded: bool = True
+    job: CloudJob | None = None
+
+
+def find(ctx: Context, word: str, workspace: str | None) -> Found | Remote:
+    """Find a job of this machine or a ticket, then a job of Azure: recorded, or of the workspace that is meant.
+
+    Raises NotFound, UserError listing them when several fit, AuthError when only Azure could tell.
+    """
+    try:
+        found = named.find(ctx, word)
+    except NotFound as error:
+        return beyond(ctx, word, workspace, error)
+    submitted = of_ticket(found.ticket) if found.job is None and found.ticket else None
+    return submitted or found
+
+
+def beyond(ctx: Context, word: str, workspace: str | None, missing: NotFound) -> Remote:
+    """Find a job of Azure when this machine has none of that name, for which `missing` stands. Raises as `find`."""
+    if missing.code != "no-such-job":
+        raise missing
+    known = recorded(ctx, word, missing)
+    if known is not None:
+        return known
+    where = chosen(ctx, workspace)
+    if where is None:
+        raise missing
+    try:
+        job = ctx.client.cloud_jobs.show(where, word).job
+    except AuthError as error:
+        words = f"{missing.message} on this machine, and Azure cannot be asked: {error.message}"
+        raise AuthError(words, hint=error.hint, details=error.details) from error
+    except NotFound as error:
+        if error.code != NotFound.default_code:
+            raise  # the workspace itself is not there
+        name = "the chosen workspace" if where == HERE else f"workspace {where.replace(':', '/')}"
+        raise NotFound(
+            f"{missing.message}, and none in {name}", code=missing.code, hint=missing.hint, details=missing.details
+        ) from error
+    return Remote(where, job.name, job.aj_id or job.name, is_recorded=False, job=job)
+
+
+def recorded(ctx: Context, word: str, missing: NotFound) -> Remote | None:
+    """Find the job of a submission that tickets or journals of any project remember.
+
+    Raises `missing` for a submission that has no job, UserError when several fit.
+    """
+    there = [one for key in tickets.keys(ctx.layout) for one in tickets.scan(ctx.layout, key).tickets]
+    try:
+        promised = choose(word, [], there).ticket
+    except NotFound:
+        return _journaled(ctx, word)
+    found = of_ticket(promised) if promised else None
+    if found is None:
+        raise missing
+    return found
+
+
+def _journaled(ctx: Context, word: str) -> Remote | None:
+    """Look where tickets have been pruned already."""
+    keys = dict.fromkeys([ctx.key, *journal.keys(ctx.layout)])
+    every = [record for key in keys for record in journal.naming(ctx.layout, key, word)]
+    spelled = (
+        lambda record: (record.id, record.ticket),
+        lambda record: (record.azure_name,),
+        lambda record: (record.name,),
+    )
+    for names in spelled:
+        fitting = [record for record in every if word in names(record)]
+        if fitting:
+            return _only(word, fitting)
+    return None
+
+
+def _only(word: str, fitting: Sequence[Record]) -> Remote | None:
+    if len(fitting) == 1:
+        return _of(fitting[0].handle, fitting[0].id, None)
+    ids = sorted(record.id for record in fitting)
+    raise UserError(
+        f"`{word}` names {len(ids)} jobs: {', '.join(ids)}",
+        code="ambiguous",
+        hint="use one of these ids",
+        details={"ids": ids},
+    )
+
+
+def of_ticket(ticket: Ticket) -> Remote | None:
+    """Return the job that a ticket was submitted as; None when there is none at Azure."""
+    return _of(ticket.result.handle, ticket.id, ticket) if ticket.result else None
+
+
+def _of(written: str | None, aj_id: str, ticket: Ticket | None) -> Remote | None:
+    try:
+        found = handle.parse(written or "")
+    except ValueError:
+        return None
+    if found.service not in SERVICES:
+        return None
+    return Remote(found.place.replace("/", ":"), found.name, aj_id, ticket)
+
+
+def chosen(ctx: Context, workspace: str | None) -> str | None:
+    """Return the word for the workspace that is meant: `--ws`, AJ_WORKSPACE, the settings; None without any."""
+    if workspace is not None:
+        return workspace.replace("/", ":")
+    setting = ctx.config.setting("workspace.name")
+    if ctx.config.text("workspace.name") is None:
+        return None
+    return str(setting.value) if setting.source == "environment" else HERE
+
+
+def need_workspace(ctx: Context, workspace: str | None) -> str:
+    """Return the word for the workspace that is meant. Raises UserError when none is."""
+    where = chosen(ctx, workspace)
+    if where is None:
+        raise UserError(
+            "no workspace is chosen",
+            hint="`--ws NAME`, or `aj config set workspace.name NAME`",
+            code="no-workspace-chosen",
+        )
+    return where

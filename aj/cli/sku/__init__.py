@@ -1,0 +1,1 @@
+"""aj sku: machines that a job can ask for."""
