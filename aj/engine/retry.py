@@ -83,7 +83,7 @@ def _fresh(old: Ticket) -> Ticket:
         retried_from=old.ticket,
         retried_as=None,
         body=None,
-        code_reused=None if old.code is None else True,
+        code_reused=None if old.code_reused is None else True,
     )
 
 

@@ -11,13 +11,14 @@ import hashlib
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from aj.backend.protocol import Traits
 from aj.base import crash, proc
 from aj.base.clock import rfc3339
 from aj.base.errors import AjError, Refused, UserError
+from aj.base.noun import dataclass
 from aj.engine.desk import Desk
 from aj.engine.means import Means
 from aj.engine.records import fault_of, record_of
@@ -132,7 +133,8 @@ def _store_with_code(desk: Desk, ticket: Ticket, spec: JobSpec, means: Means) ->
         git = beside.submit(_git, spec, means)
         with means.archives.claim(pack) as code:
             crash.point("accept.after-archive")
-            whole = replace(ticket, code=code, code_reused=code.digest in kept, git=git.result())
+            reused = code.digest in kept if means.places.traits(spec.service).driven else None
+            whole = replace(ticket, code=code, code_reused=reused, git=git.result())
             return Accepted(_put_down(desk, whole), True, warnings)
 
 

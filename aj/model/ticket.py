@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from aj.base.noun import dataclass
 from aj.model.code import CodeRef
 from aj.model.job import JobSpec
 from aj.model.json import Json
@@ -87,7 +88,7 @@ class Ticket:
     ticket is completed, canceled or pruned, and stays while failed so that it can be retried. `project`
     is the key of its queue. `body` is the SHA-256 of what was asked for, by which the same call again is
     known. `git` is what the working tree was at acceptance: `commit` and `dirty`. `code_reused` tells whether
-    the very same code had been packed and kept before.
+    the very same code had been packed and kept before, None where it is uploaded: then the result tells.
     """
 
     ticket: str

@@ -98,10 +98,10 @@ def test_what_was_on_disk_at_acceptance_is_what_runs(stand: Stand) -> None:
 
 @pytest.mark.rule("C-191")
 def test_whether_the_very_same_code_was_kept_already_is_told(stand: Stand) -> None:
-    asked = [stand.submission(number, service=service) for number, service in ((1, FAR), (2, NEAR), (3, BARE))]
-    assert [stand.engine.submit(None, one).ticket.code_reused for one in asked] == [False, True, None]
+    asked = [stand.submission(at, service=service) for at, service in enumerate((NEAR, NEAR, BARE, FAR), start=1)]
+    assert [stand.engine.submit(None, one).ticket.code_reused for one in asked] == [False, True, None, None]
     (stand.tree / "train.py").write_text("print('edited')\n")
-    assert stand.engine.submit(None, stand.submission(4)).ticket.code_reused is False
+    assert stand.engine.submit(None, stand.submission(5, service=NEAR)).ticket.code_reused is False
     assert stand.engine.submission(None, nouns.aj_id(2), 10).ticket.code_reused is True
 
 
