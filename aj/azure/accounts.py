@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aj.azure import graph
 from aj.azure.arm import Session
 from aj.azure.graph import Question
+from aj.base.noun import dataclass
 from aj.net.document import Document
 
 TYPE = "microsoft.storage/storageaccounts"

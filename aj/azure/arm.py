@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 from aj.base.clock import Clock
 from aj.base.errors import RemoteError, UserError
+from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.net import document, http, pages
 from aj.net.clouds import Cloud

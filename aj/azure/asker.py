@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from aj.azure import identity
 from aj.azure.arm import Session
 from aj.base.errors import RemoteError, Unavailable
+from aj.base.noun import dataclass
 from aj.store import cache
 
 FOUND_OUT = ("quota", "azure/compute")  # below the folder of answers: what depends on who asked

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from aj.azure.datastores import Secret
 from aj.azure.gauge import Gauge, Moved, Sending
 from aj.base import packs, redact, text
 from aj.base.errors import AjError, AuthError, ConfigError, NotFound, Refused, RemoteError, Unavailable
+from aj.base.noun import dataclass
 from aj.base.settings import Settings
 from aj.net import credentials, proxies
 from aj.net.clouds import BLOB_SCOPE

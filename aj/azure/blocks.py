@@ -13,13 +13,14 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from aj.base import units
 from aj.base.clock import Clock
 from aj.base.errors import AjError, Refused, Unavailable, UserError
+from aj.base.noun import dataclass
 from aj.net import retry
 
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aj.azure.workplace import Wish
 from aj.base.errors import ConfigError
+from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.store.config import Config, Setting
 

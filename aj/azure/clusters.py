@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from aj.azure import graph
@@ -16,6 +15,7 @@ from aj.azure.arm import Session
 from aj.azure.fan import Failure, Gathered
 from aj.azure.graph import Question
 from aj.base.errors import RemoteError
+from aj.base.noun import dataclass
 from aj.net.document import Document
 
 TYPE = "microsoft.machinelearningservices/virtualclusters"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aj.azure import arm
 from aj.azure.arm import Session, Workspace
 from aj.base import redact
 from aj.base.errors import NotFound
+from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.net import document
 from aj.net.document import Document

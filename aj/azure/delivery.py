@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from aj.azure import blobs, blocks, datastores
@@ -14,6 +13,7 @@ from aj.azure.blocks import SIZES, Sizes, Source, Uploaded
 from aj.azure.submission import Delivered, Parcel
 from aj.base import units
 from aj.base.errors import NotFound, Refused, RemoteError
+from aj.base.noun import dataclass
 from aj.base.settings import Settings
 from aj.model.step import Kind, Step
 from aj.net import http

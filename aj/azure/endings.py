@@ -6,14 +6,13 @@ the outcome is unknown. Asking again is always allowed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aj.azure import jobs
 from aj.azure.arm import Session, Workspace
 from aj.azure.jobs import Job
 from aj.base import units
 from aj.base.clock import Clock, rfc3339
 from aj.base.errors import NotFound, OutcomeUnknown, Refused, RemoteError
+from aj.base.noun import dataclass
 from aj.net import document, pages, refusal
 from aj.net.http import Request, Response
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aj.azure import arm
 from aj.azure.arm import Session, Workspace
 from aj.base.errors import NotFound
+from aj.base.noun import dataclass
 from aj.net.document import Document
 
 

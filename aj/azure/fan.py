@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from aj.base import text
 from aj.base.errors import AjError
+from aj.base.noun import dataclass
 
 WIDTH = 16  # what the service bears from one user without throttling, and what the pool keeps open
 P = TypeVar("P")

@@ -7,11 +7,11 @@ unordered answer may repeat rows and lose others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from aj.azure.arm import Call, Session
 from aj.base.errors import RemoteError
+from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.net import http, pages
 from aj.net.document import Document

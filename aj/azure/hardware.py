@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
+
+from aj.base.noun import dataclass
 
 # GB of each GPU, for models that were built with one size only. A100 and V100 were not.
 MEMORY_GB: Mapping[str, int] = MappingProxyType(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aj.azure import arm, workspaces
 from aj.azure.arm import Session
 from aj.azure.workspaces import Facts
+from aj.base.noun import dataclass
 from aj.net import document, http, pages
 from aj.net.document import Document
 from aj.net.http import Request, Transport

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from aj.azure.arm import Call, Session
 from aj.azure.fan import Gathered, gather
+from aj.base.noun import dataclass
 from aj.net.document import Document
 
 API = "2020-12-01-preview"

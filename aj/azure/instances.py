@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from aj.azure import hardware
 from aj.azure.arm import Call, Session, region_parts
 from aj.azure.hardware import Hardware
+from aj.base.noun import dataclass
 from aj.net.document import Document
 
 API = "2021-03-01-preview"

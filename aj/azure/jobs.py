@@ -6,13 +6,14 @@ Statuses are the service's own words here; what they mean to us is decided above
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from aj.azure import arm
 from aj.azure.arm import Call, Session, Workspace
 from aj.azure.times import moment
 from aj.base.errors import NotFound
+from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.net import http
 from aj.net.document import Document

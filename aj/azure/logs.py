@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 from aj.azure.times import moment
 from aj.base.errors import RemoteError
+from aj.base.noun import dataclass
 from aj.net import http
 from aj.net.http import Request, Response, Transport
 

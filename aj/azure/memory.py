@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from aj.base.clock import Clock
+from aj.base.noun import dataclass
 from aj.store import cache
 
 KEPT = 2000  # findings of one kind; the oldest go first

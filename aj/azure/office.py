@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aj.azure import endings, jobs, submission
 from aj.azure.arm import Session, Workspace
 from aj.azure.jobs import Job
 from aj.azure.submission import Means, Parcel, Planned
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 from aj.model import commandjob
 from aj.model.code import CodeRef
 from aj.model.commandjob import Code

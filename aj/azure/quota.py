@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aj.azure.arm import WORKSPACE_API, Call, Session, region_parts
+from aj.base.noun import dataclass
 from aj.net.document import Document
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from aj.azure.jobs import Job
 from aj.azure.memory import Memory
 from aj.base.clock import rfc3339
 from aj.base.errors import AjError, NotFound, OutcomeUnknown, Refused, RemoteError, TimedOut, Unavailable
+from aj.base.noun import dataclass
 from aj.model import commandjob
 from aj.model.code import CodeRef
 from aj.model.commandjob import Code, Store

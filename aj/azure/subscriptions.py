@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aj.azure.arm import Call, Session
 from aj.base import text
+from aj.base.noun import dataclass
 from aj.net import http
 from aj.net.document import Document
 

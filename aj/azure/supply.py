@@ -7,13 +7,14 @@ above, where it is known which clusters mattered.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aj.azure import clusters, hardware, instances
 from aj.azure.arm import Session
 from aj.azure.clusters import Cluster
 from aj.azure.fan import Failure, Gathered, gather
 from aj.azure.hardware import Hardware
+from aj.base.noun import dataclass
 from aj.model.catalogue import InstanceType
 from aj.model.quota import Quota, TierQuota, VirtualCluster
 

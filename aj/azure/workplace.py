@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from aj.azure import subscriptions, workspaces
 from aj.azure.arm import Session, Workspace
 from aj.base import text
 from aj.base.errors import NotFound, UserError
+from aj.base.noun import dataclass
 
 BOTH_WAYS = "write target.workspace_name, or set workspace.name in aj.toml"
 

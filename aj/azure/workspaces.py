@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aj.azure import arm, graph
 from aj.azure.arm import Session, Workspace
 from aj.azure.graph import Question
 from aj.base.errors import RemoteError
+from aj.base.noun import dataclass
 from aj.net import http
 from aj.net.document import Document
 from aj.net.http import Transport, foreign

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from aj.base.noun import dataclass
 
 if TYPE_CHECKING:  # the registry of services is read at every start, and needs none of these nouns
     from aj.model.code import CodeRef

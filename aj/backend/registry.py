@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from aj.backend.protocol import Traits
 from aj.base import text
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 
 if TYPE_CHECKING:
     from aj.backend.protocol import Backend, Preview

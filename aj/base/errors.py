@@ -21,7 +21,8 @@ Ctrl-C ends with 130, SIGTERM with 143, a closed pipe with 0, anything unexpecte
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from aj.base.noun import dataclass
 
 EXIT_UNEXPECTED = 70
 EXIT_INTERRUPTED = 130

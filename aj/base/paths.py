@@ -10,10 +10,10 @@ import hashlib
 import os
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from aj.base.errors import ConfigError, UserError
+from aj.base.noun import dataclass
 from aj.base.settings import Settings
 
 PROJECT_FOLDER = ".azure_jobs"

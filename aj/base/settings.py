@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from aj.base.errors import ConfigError
+from aj.base.noun import dataclass
 from aj.base.units import parse_duration
 
 TRUE = frozenset({"1", "true", "yes", "on"})

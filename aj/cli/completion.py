@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base import paths
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 from aj.cli.declare import Option, Word, choice
 from aj.store import atomic
 from aj.view.screen import Format

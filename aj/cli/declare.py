@@ -14,9 +14,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from aj.base import units
+from aj.base.noun import dataclass
 
 Kind = Callable[[str], object]  # reads one word; raises ValueError saying what is due
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import aj.docs
 from aj.base import text
 from aj.base.errors import OptionError
+from aj.base.noun import dataclass
 from aj.cli.declare import Option, Word
 from aj.view import docs as view
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base import proc
 from aj.base.errors import AjError, OptionError, Refused
+from aj.base.noun import dataclass
 from aj.cli import declare, named
 from aj.cli.declare import Option, Word, filled, whole
 

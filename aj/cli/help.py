@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base import settings, text
 from aj.base.errors import OptionError
+from aj.base.noun import dataclass
 from aj.cli import hints, page, tree
 from aj.cli.declare import Word
 from aj.view import help as view

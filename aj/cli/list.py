@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base import clock, text
 from aj.base.errors import AjError, UserError
+from aj.base.noun import dataclass
 from aj.cli.declare import Option, duration, filled, whole
 from aj.model.record import RecordState
 from aj.model.state import JobState

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from aj.base.noun import dataclass
 from aj.cli import bind, declare, leaf, tree, words
 from aj.view import help as view
 

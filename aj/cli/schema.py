@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 from aj.cli import tree, words
 from aj.cli.declare import Word
 from aj.view import schema

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aj.base.errors import AjError, gravest
+from aj.base.noun import dataclass
 from aj.view.document import Item
 from aj.wire import codec, errors
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aj.backend import registry
 from aj.backend.local import options as local
 from aj.base.errors import OptionError, Refused, TemplateError, UserError
+from aj.base.noun import dataclass
 from aj.store.keys import EXPERIMENT
 from aj.template import build, env, load
 from aj.template.build import Request

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aj.base.noun import dataclass
 from aj.version import VERSION
 from aj.view import version as view
 

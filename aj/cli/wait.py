@@ -5,11 +5,11 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from aj.base import clock
 from aj.base.errors import AjError, JobFailed, gravest
+from aj.base.noun import dataclass
 from aj.cli import follow, leaving, named, several
 from aj.cli.context import Context
 from aj.cli.declare import Option, Word, duration, filled

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from aj.base.clock import SYSTEM
 from aj.base.errors import NotFound, OutcomeUnknown, TimedOut, UserError
+from aj.base.noun import dataclass
 from aj.client.line import AnswerLost, Line, Query
 from aj.client.queue import named
 from aj.model import names

@@ -12,7 +12,6 @@ import os
 import select
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +19,7 @@ from aj.base import paths as places
 from aj.base import proc
 from aj.base.clock import SYSTEM
 from aj.base.errors import DaemonError, Refused
+from aj.base.noun import dataclass
 from aj.base.proc import Identity
 from aj.base.settings import INJECTED, Settings
 from aj.client.presence import demand, look, parsed, place_of

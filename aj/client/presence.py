@@ -5,12 +5,11 @@ Looking changes nothing and takes at most about five seconds, also when nothing 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aj.base import paths as places
 from aj.base import proc
 from aj.base.clock import SYSTEM
 from aj.base.errors import AjError, DaemonError
+from aj.base.noun import dataclass
 from aj.base.proc import Identity
 from aj.base.settings import Settings
 from aj.net.uds import Answer, Lost, Nonsense, NotSent, Silent, Wire

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 from aj.base.paths import Project
 from aj.daemon.engine import Engine
 from aj.daemon.front import Reply, Request

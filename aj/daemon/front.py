@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.wire import paths
 from aj.wire.errors import Malformed

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from aj.base import redact
 from aj.base.errors import AjError, NotFound, UserError
+from aj.base.noun import dataclass
 from aj.daemon import call as calls
 from aj.daemon.call import Answer, Call, Handler
 from aj.daemon.engine import Engine

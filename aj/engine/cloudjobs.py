@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aj.azure import endings, jobs, states, workspaces
 from aj.azure.arm import Session, Workspace
@@ -12,6 +12,7 @@ from aj.azure.history import Fault, History
 from aj.azure.jobs import Job, View
 from aj.base.clock import rfc3339
 from aj.base.errors import AjError, UserError
+from aj.base.noun import dataclass
 from aj.engine.visit import parts, refuse_silence
 from aj.model import exits, tally
 from aj.model.cloudjob import CloudJob

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aj.azure import supply
+from aj.base.noun import dataclass
 from aj.engine.kept import Held
 from aj.engine.visit import Visit, parts
 from aj.model.quota import VirtualCluster

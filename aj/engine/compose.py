@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeVar
 
 from aj.backend import registry
@@ -13,6 +13,7 @@ from aj.backend.local.driver import LocalDriver
 from aj.backend.protocol import Driver
 from aj.base.clock import Clock
 from aj.base.errors import ConfigError
+from aj.base.noun import dataclass
 from aj.base.paths import Folders
 from aj.base.settings import Settings
 from aj.engine.engine import Engine

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from aj.base.clock import Clock, rfc3339
 from aj.base.errors import AjError, Refused
+from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.model.step import Step
 from aj.model.ticket import Fault, Mode, Outcome, Submitted, Ticket, TicketState

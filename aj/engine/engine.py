@@ -10,11 +10,11 @@ import functools
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from aj.base.clock import Clock
 from aj.base.errors import AjError, DaemonError, NotFound, Refused, UserError
+from aj.base.noun import dataclass
 from aj.base.paths import NO_PROJECT, Folders, Project
 from aj.base.settings import Settings
 from aj.engine import reconcile, records, retry, submit

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aj.azure import images
+from aj.base.noun import dataclass
 from aj.engine.visit import Visit, parts, refuse_silence
 from aj.wire.azure import FailedPart, ImageList, ImageRow
 

@@ -7,12 +7,12 @@ again, at growing distances; only then may the job run again. Old outputs go fir
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
 from aj.backend.protocol import Driver
 from aj.base import crash, units
 from aj.base.clock import Clock, from_rfc3339, rfc3339
 from aj.base.errors import AjError, NotFound
+from aj.base.noun import dataclass
 from aj.engine.lifecycle import Lifecycle
 from aj.model.workload import Workload
 from aj.store import joblogs, jobs

@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar, cast
 
 from aj.base.clock import Clock
 from aj.base.errors import AjError, UserError
+from aj.base.noun import dataclass
 from aj.store import cache
 from aj.wire import codec
 

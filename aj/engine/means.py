@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 from aj.backend.protocol import Backend, Traits
 from aj.base.clock import Clock
+from aj.base.noun import dataclass
 from aj.base.settings import Settings
 from aj.engine.steps import Steps
 from aj.model.code import CodeRef

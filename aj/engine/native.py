@@ -6,7 +6,6 @@ The settings are those of the job's own project, as they are at that moment.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from aj.azure import asker, chosen, identity
@@ -17,6 +16,7 @@ from aj.azure.submission import Delivered, Means, Parcel
 from aj.base import units
 from aj.base.clock import Clock
 from aj.base.errors import RemoteError
+from aj.base.noun import dataclass
 from aj.base.paths import Project
 from aj.base.settings import Settings
 from aj.engine.steps import Steps

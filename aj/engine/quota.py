@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from aj.azure import clusters as service
 from aj.azure import computes, hardware, workspaces
@@ -14,6 +13,7 @@ from aj.azure.fan import Gathered, gather
 from aj.azure.hardware import Hardware
 from aj.azure.quota import Usage
 from aj.base.errors import AjError, AuthError
+from aj.base.noun import dataclass
 from aj.engine import clusters
 from aj.engine.kept import Held
 from aj.engine.visit import Visit, parts, refuse_silence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from aj.azure import asker, chosen
@@ -15,6 +14,7 @@ from aj.azure.fan import Failure, Gathered
 from aj.azure.workplace import Places
 from aj.base.clock import rfc3339
 from aj.base.errors import AuthError, NotFound, Refused, RemoteError
+from aj.base.noun import dataclass
 from aj.engine.kept import Held, Shelf, Wish
 from aj.store.config import Config
 from aj.store.layout import Layout

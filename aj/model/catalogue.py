@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from aj.base.noun import dataclass
 
 PREFIX = "Singularity."
 

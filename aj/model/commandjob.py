@@ -11,9 +11,10 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 from aj.model import job, words
 from aj.model.job import JobSpec
 from aj.model.json import Json

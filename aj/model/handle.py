@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import quote, unquote
+
+from aj.base.noun import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aj.base.noun import dataclass
 from aj.model.code import CodePlan
-
 from aj.model.json import Json
 
 

@@ -7,9 +7,10 @@ a job must fit into one region.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from aj.base.noun import dataclass
 from aj.model.catalogue import InstanceType
 
 

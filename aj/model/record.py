@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from aj.base.noun import dataclass
 from aj.model.code import CodeRef
-
 from aj.model.job import Shape
 from aj.model.json import Json
 from aj.model.ticket import Fault

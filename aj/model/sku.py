@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from aj.base.noun import dataclass
 from aj.base.text import plural
 
 FORM = "[NODESx][GB]G[COUNT][-ACCELERATOR][-NvLink][-IB], as `2x80G8-A100`, or C[COUNT]"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 
 _SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+\Z")
 # Unquoted in the first place these would be read by the shell itself, not as the name of a program.

@@ -7,10 +7,10 @@ leave the program; here they are Python names and the codec of the view spells t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aj.base.noun import dataclass
 from aj.model.code import CodeRef
-
 from aj.model.job import JobSpec
 from aj.model.json import Json
 from aj.model.state import JobState

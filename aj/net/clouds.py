@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aj.base import text
 from aj.base.errors import ConfigError, Place
+from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.net.origin import Origin
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from aj.base import packs, redact, text
 from aj.base.errors import ConfigError, Unavailable
+from aj.base.noun import dataclass
 from aj.base.settings import Settings
 from aj.net import proxies
 from aj.net.clouds import Cloud

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aj.base.errors import OutcomeUnknown, RemoteError
+from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.net.http import Request, Response
 

@@ -8,12 +8,13 @@ names the origins it was issued for: any other is refused before a connection is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from aj.base import packs
 from aj.base.clock import Clock
 from aj.base.errors import RemoteError
+from aj.base.noun import dataclass
 from aj.base.settings import Settings
 from aj.net.origin import Origin
 

@@ -7,7 +7,8 @@ letters that are not ASCII in its host is no address here.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from aj.base.noun import dataclass
 
 PORTS = {"https": 443, "http": 80}
 LOOPBACK = ("localhost", "[::1]")

@@ -7,10 +7,11 @@ the token of that request goes with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from aj.base.errors import RemoteError
+from aj.base.noun import dataclass
 from aj.net import document
 from aj.net.document import Document
 from aj.net.http import Request, Transport, foreign

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from aj.base.clock import SYSTEM, Clock
 from aj.base.errors import Unavailable
+from aj.base.noun import dataclass
 from aj.net import refusal
 from aj.net.http import Request, Response, Transport
 

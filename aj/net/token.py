@@ -13,12 +13,13 @@ import json
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from aj.base import redact
 from aj.base.clock import Clock
 from aj.base.errors import AuthError, RemoteError
+from aj.base.noun import dataclass
 from aj.base.settings import Settings
 from aj.net import credentials
 from aj.net.clouds import Cloud

@@ -13,9 +13,10 @@ import stat
 import struct
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from aj.base.noun import dataclass
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection, HTTPResponse

@@ -14,10 +14,10 @@ import json
 import os
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from aj.base.errors import AjError, UserError
+from aj.base.noun import dataclass
 from aj.pack import content
 from aj.pack.content import Changed, Ledger
 from aj.pack.selection import KIND_SHIFT, WIDTH, Selection, column

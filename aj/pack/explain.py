@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 from aj.model.code import CodePlan
 from aj.pack import advice, scripts, sources
 from aj.pack.ignore import PROJECT, SCRIPTS, Rules

@@ -8,11 +8,11 @@ compared literally, so `**` right after it counts as standing at the start (`foo
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
 
 from aj.base import text
+from aj.base.noun import dataclass
 
 
 class Wild(Enum):

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
 from functools import cached_property
 
+from aj.base.noun import dataclass
 from aj.model.code import IgnoreLine
 from aj.pack import glob
 from aj.pack.glob import Glob

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from aj.base import text
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 from aj.pack import ignore
 from aj.pack.selection import shown
 

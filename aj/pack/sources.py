@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from aj.base import text
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 from aj.model.code import CodePlan, CodeWarning
 from aj.pack import advice, ignore
 from aj.pack.ignore import Rules, Watched

@@ -12,11 +12,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TypeAlias, cast
 
 from aj.base.errors import AjError, ConfigError, OptionError, Place
+from aj.base.noun import dataclass
 from aj.base.paths import Project
 from aj.base.settings import Settings
 from aj.model.json import Json

@@ -17,12 +17,12 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from aj.base import units
 from aj.base.clock import SYSTEM, Clock
+from aj.base.noun import dataclass
 from aj.model.log import Chunk, Source, Stream
 from aj.store import atomic
 

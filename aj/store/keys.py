@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeAlias
 
 from aj.base import text, units
+from aj.base.noun import dataclass
 from aj.model.json import Json
 
 Value: TypeAlias = "str | int | float | bool | tuple[str, ...] | None"

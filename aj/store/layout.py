@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from aj.base.noun import dataclass
 from aj.base.paths import Folders
 from aj.store import atomic
 

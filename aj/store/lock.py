@@ -13,12 +13,12 @@ import functools
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from aj.base.clock import SYSTEM, rfc3339
 from aj.base.errors import AjError, Refused
+from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.store import atomic
 

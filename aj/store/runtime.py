@@ -13,10 +13,10 @@ import json
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from aj.base.errors import DaemonError
+from aj.base.noun import dataclass
 from aj.base.proc import Identity
 from aj.model.json import Json
 from aj.store import atomic

@@ -10,10 +10,11 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from aj.base.errors import NotFound, UserError
+from aj.base.noun import dataclass
 from aj.model.record import Record, RecordState
 from aj.model.ticket import Fault, Mode, Outcome, Submitted, Ticket, TicketState
 from aj.store import journal, lock

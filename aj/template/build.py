@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import cast
 
 from aj.base import paths
 from aj.base.errors import OptionError, Place, TemplateError, UserError
+from aj.base.noun import dataclass
 from aj.base.paths import Project
 from aj.base.settings import INJECTED
 from aj.model import names, words

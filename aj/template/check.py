@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from aj.base.errors import AjError, Place, UserError
+from aj.base.noun import dataclass
 from aj.base.paths import Project
 from aj.template import issue, schema, shape
 from aj.template.issue import Issue, Level

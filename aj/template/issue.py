@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import cast
 
 from aj.base.errors import AjError, Place, TemplateError
+from aj.base.noun import dataclass
 from aj.model.json import Json
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aj.base import text
 from aj.base.errors import NotFound, Place
+from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.template import tree
 from aj.template.tree import Rule, Section

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aj.base import text, units
 from aj.base.errors import Place
+from aj.base.noun import dataclass
 from aj.model import names
 from aj.template import issue, tree
 from aj.template.issue import Issue

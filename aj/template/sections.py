@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aj.base.noun import dataclass
 from aj.template.reader import Quantity, Reader
 from aj.template.tree import Section
 

@@ -7,10 +7,10 @@ carry `facts`, by which the shared build does its part without knowing any servi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
+from aj.base.noun import dataclass
 from aj.model.job import Task
 from aj.model.names import NameStyle
 from aj.template.issue import Issue

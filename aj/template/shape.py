@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aj.base import units
 from aj.base.errors import OptionError, UserError
+from aj.base.noun import dataclass
 from aj.model import sku as skus
 from aj.model.job import Shape, Task
 from aj.model.sku import Range, Sku, SkuProblem

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from aj.base import text
 from aj.base.errors import Place, TemplateError
+from aj.base.noun import dataclass
 from aj.template import issue, tree, yaml
 from aj.template.issue import Issue
 from aj.template.tree import Items, Scalar, Section, Unset, Value

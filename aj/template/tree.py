@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
 
 from aj.base.errors import Place
+from aj.base.noun import dataclass
 from aj.model.json import Json
 
 Plain: TypeAlias = bool | int | float | str | None

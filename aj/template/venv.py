@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from aj.base.noun import dataclass
 from aj.template import script
 
 NAME = ".venv"

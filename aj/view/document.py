@@ -7,10 +7,10 @@ table can never tell something that the JSON does not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from aj.base.noun import dataclass
 from aj.model.json import Json
 
 if TYPE_CHECKING:

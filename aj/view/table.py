@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aj.base import text, units
+from aj.base.noun import dataclass
 from aj.view.document import Form
 from aj.view.times import Times
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from aj.base import clock, units
+from aj.base.noun import dataclass
 
 
 @dataclass(frozen=True)

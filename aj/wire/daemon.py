@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from aj.base.noun import dataclass
 from aj.wire.messages import Hello
 
 

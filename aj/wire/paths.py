@@ -6,8 +6,9 @@ Nobody writes a path by hand: the client fills a Route, the daemon matches one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes, urlencode
+
+from aj.base.noun import dataclass
 
 PROJECT = "aj-project"  # absolute path of the project directory, percent-encoded
 CLIENT = "aj-client"  # version of the caller

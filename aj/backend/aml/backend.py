@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aj.azure import states, submission
 from aj.azure.office import Office, Where
 from aj.azure.submission import Means, Planned
@@ -13,6 +11,7 @@ from aj.backend.aml.options import Options
 from aj.backend.aml.payload import Facts
 from aj.backend.aml.target import Search
 from aj.backend.protocol import Request, Status, Traits
+from aj.base.noun import dataclass
 from aj.model.code import CodeRef
 from aj.model.handle import Handle
 from aj.model.job import JobSpec

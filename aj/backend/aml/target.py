@@ -7,7 +7,7 @@ this user sees, by the compute's name. One that gave no answer is told, and neve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aj.azure import computes, identity, workplace
 from aj.azure.arm import Session, Workspace
@@ -17,6 +17,7 @@ from aj.azure.memory import Memory
 from aj.azure.workplace import Places, Wish
 from aj.base import text
 from aj.base.errors import AjError, NotFound, Refused, RemoteError, UserError
+from aj.base.noun import dataclass
 
 REMEMBERED_S = 24 * 3600.0  # a compute moves between workspaces seldom, and a wrong memory costs one question
 READY = "Succeeded"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aj.base.noun import dataclass
 from aj.template import issue, sections
 from aj.template.service import Facts, SkuRule
 from aj.template.tree import Section

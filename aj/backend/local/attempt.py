@@ -13,10 +13,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 
 from aj.base import proc
+from aj.base.noun import dataclass
 from aj.base.proc import Identity
 from aj.model.json import Json
 from aj.store import atomic

@@ -17,7 +17,7 @@ import signal
 import threading
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from aj.backend.local import attempt, limits, machine, options, ranks, strays
@@ -25,6 +25,7 @@ from aj.backend.protocol import Fate, Observation, SetupFailed, SetupInvalid
 from aj.base import crash, paths, proc
 from aj.base.clock import SYSTEM, Clock
 from aj.base.errors import AjError, Refused, UserError
+from aj.base.noun import dataclass
 from aj.base.proc import Identity
 from aj.base.settings import Settings
 from aj.base.text import decoded

@@ -14,11 +14,11 @@ import math
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aj.base.errors import AjError
+from aj.base.noun import dataclass
 
 if TYPE_CHECKING:  # the supervisor starts with every job and has no use for the nouns of the daemon
     from aj.model.workload import Needs

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aj.base.noun import dataclass
 from aj.model.job import JobSpec
 from aj.template import issue, sections, tree
 from aj.template.issue import Issue

@@ -8,9 +8,10 @@ are set only where nobody set them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aj.backend.local import lines as watched
+from aj.base.noun import dataclass
 from aj.base.settings import INJECTED
 from aj.model.job import JobSpec, injected
 

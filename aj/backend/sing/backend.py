@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aj.azure import states, submission
 from aj.azure.office import Office, Where
@@ -15,6 +14,7 @@ from aj.backend.sing.options import Options
 from aj.backend.sing.payload import Facts
 from aj.backend.sing.target import Search
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 from aj.model import sku
 from aj.model.code import CodeRef
 from aj.model.handle import Handle

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from aj.base import text
 from aj.base.errors import NotFound, Refused, UserError
+from aj.base.noun import dataclass
 from aj.model import catalogue
 from aj.model.catalogue import InstanceType
 from aj.model.quota import Quota, Tier, VirtualCluster, same

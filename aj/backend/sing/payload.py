@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aj.backend.sing import options as section
 from aj.backend.sing.options import Options
 from aj.base.errors import TemplateError
+from aj.base.noun import dataclass
 from aj.model import commandjob
 from aj.model.commandjob import UNSETTLED, Code, CommandJob, Store
 from aj.model.job import JobSpec

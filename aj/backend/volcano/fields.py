@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from aj.base.noun import dataclass
 from aj.template import sections
 from aj.template.reader import Quantity, Reader
 from aj.template.sections import Scratch

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from aj.backend.volcano import fields, tasks
 from aj.backend.volcano.fields import Container
 from aj.backend.volcano.tasks import PVC_FOLDER, PVC_NAME
+from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.model.names import NameStyle
 from aj.template import issue, sections, tree

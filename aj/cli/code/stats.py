@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from aj.backend import registry
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 from aj.cli.code import notes
 from aj.cli.declare import Option, whole
 from aj.model.code import CodePlan

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import NotFound
+from aj.base.noun import dataclass
 from aj.cli.declare import Word, filled
 from aj.store import config, keys
 from aj.view import config as view

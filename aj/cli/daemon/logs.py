@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import NotFound
+from aj.base.noun import dataclass
 from aj.cli.declare import Option, whole
 
 if TYPE_CHECKING:

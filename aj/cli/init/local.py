@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base import paths
 from aj.base.errors import AjError
+from aj.base.noun import dataclass
 from aj.base.paths import PROJECT_FOLDER, Project
 from aj.cli.declare import Option
 from aj.store import atomic

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base import text
+from aj.base.noun import dataclass
 from aj.cli.declare import Option, filled, whole
 from aj.store import tickets
 from aj.view import queue as view

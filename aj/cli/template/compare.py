@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from aj.base.noun import dataclass
 from aj.cli.declare import Word
 from aj.template import load
 from aj.view import template as view

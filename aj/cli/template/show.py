@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import OptionError
+from aj.base.noun import dataclass
 from aj.cli.declare import Option, Word
 from aj.template import load, origin, tree
 from aj.view import template as view

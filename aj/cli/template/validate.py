@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.backend import registry
+from aj.base.noun import dataclass
 from aj.cli.declare import Option, Word
 from aj.template import check
 from aj.view import template as view

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aj.base.clock import Clock, from_rfc3339, rfc3339
+from aj.base.noun import dataclass
 from aj.base.proc import Identity
 from aj.daemon.call import Answer, Call, Handler, reply
 from aj.daemon.lifecycle import Gate

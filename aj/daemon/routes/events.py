@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from aj.base.noun import dataclass
 from aj.daemon import stream
 from aj.daemon.call import Answer, Call, Handler, Streaming
 from aj.wire import paths

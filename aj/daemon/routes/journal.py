@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aj.base import paths as places
+from aj.base.noun import dataclass
 from aj.daemon.call import Answer, Call, Handler, reply
 from aj.model.record import Record
 from aj.store import journal

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from aj.base.noun import dataclass
 from aj.daemon.call import Answer, Call, Handler, reply
 from aj.store import joblogs, jobs
 from aj.store.layout import Layout
