@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aj.base.errors import NotFound, UserError
-from aj.client.jobs import Found, choose
 from aj.model import names
 from aj.model.record import RecordState
 from aj.model.ticket import TicketState
@@ -14,10 +13,12 @@ from aj.store import jobs, journal, tickets
 
 if TYPE_CHECKING:
     from aj.cli.context import Context
+    from aj.client.jobs import Found
 
 
 def find(ctx: Context, word: str) -> Found:
     """Find it by asking the daemon. Raises NotFound, UserError listing them when several fit."""
+    from aj.client.jobs import Found
     from aj.client.queue import named
 
     job_id = named(word, "id").removeprefix("q-")
@@ -88,6 +89,8 @@ def on_disk(ctx: Context, word: str) -> str:
     """Return the id of a job of this machine, without a daemon. Raises NotFound, UserError."""
     if not word:
         raise UserError("an empty id names nothing", code="empty-id")
+    from aj.client.jobs import choose
+
     job_id = word.removeprefix("q-")
     if jobs.exists(ctx.layout, job_id):
         return job_id

@@ -42,7 +42,7 @@ def here(aj: Shell, project: Project, monkeypatch: pytest.MonkeyPatch) -> Home:
     ("line", "due"),
     [
         ("aj ''", tree.children(())),
-        ("aj q", ["queue"]),
+        ("aj q", ["queue", "quota"]),
         ("aj queue ''", tree.children(("queue",))),
         ("aj queue --json l", ["list"]),
         ("aj run -t g", ["gpu", "gpu-spot"]),
