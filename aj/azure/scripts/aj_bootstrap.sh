@@ -25,7 +25,7 @@ set -u +e +x +o posix
 aj_umask=$(umask)
 umask 077
 
-aj_child='' aj_held='' aj_mine='' aj_staging='' aj_tick='' aj_said='' aj_status=0 aj_cut=0
+aj_child='' aj_held='' aj_mine='' aj_staging='' aj_pipe='' aj_said='' aj_status=0 aj_cut=0
 
 aj_say() {
   printf 'aj: %s\n' "$*" >&2
@@ -48,8 +48,8 @@ aj_start_of() { # PID, sets aj_start; false when it is gone
 }
 
 aj_pause() { # SECONDS, without a program where the system allows it
-  if [[ -n $aj_tick ]]; then
-    read -r -t "$1" -u "$aj_tick" _
+  if [[ -n $aj_pipe ]]; then
+    read -r -t "$1" -u "$aj_pipe" _
   else
     sleep "$1"
   fi
@@ -121,7 +121,7 @@ aj_look_around() {
   for aj_folder in "$aj_lock" "$AJ_NODE_DIR"; do
     [[ -d $aj_folder ]] || mkdir -p "$aj_folder" || aj_die 110 "$aj_folder cannot be made"
   done
-  { exec {aj_tick}<> <(:); } 2>/dev/null || aj_tick=''
+  { exec {aj_pipe}<> <(:); } 2>/dev/null || aj_pipe=''
 }
 
 # Whose turn it is
@@ -177,28 +177,53 @@ aj_fail() { # CODE WORDS, for every process of this attempt on this node
 # Unpacking
 
 aj_step() { # PROGRAM …, sets aj_said, aj_status and aj_cut; ends at once on a signal, and at the limit
-  local aj_from aj_line aj_code
   aj_said='' aj_cut=0
-  exec {aj_from}< <(
-    unset TAR_OPTIONS GZIP
-    export LC_ALL=C
-    exec "$@" 2>&1 </dev/null
-  )
+  if [[ -z $aj_pipe ]]; then
+    aj_said=$(aj_become "$@" 2>&1)
+    aj_status=$?
+    [[ $aj_said != *emoving\ leading* ]] || aj_cut=1
+    return
+  fi
+  aj_become "$@" >&"$aj_pipe" 2>&1 &
   aj_child=$!
-  while :; do
-    aj_line=''
-    IFS= read -r -t 0.2 -u "$aj_from" aj_line
-    aj_code=$?
-    [[ $aj_line != *emoving\ leading* ]] || aj_cut=1
-    ((${#aj_said} > 4000)) || aj_said+=$aj_line
-    ((aj_code || ${#aj_said} > 4000)) || aj_said+=$'\n'
-    ((aj_code == 0 || aj_code > 128)) || break
+  # Its words come through a pipe: a file would be cut short by the very disk that is full.
+  while aj_listen || kill -0 "$aj_child" 2>/dev/null; do
     ((SECONDS < aj_until)) || aj_fail 114 "the code could not be unpacked within $aj_limit s: $1 still ran"
   done
-  exec {aj_from}<&-
+  while aj_listen; do :; done
   wait "$aj_child"
   aj_status=$?
   aj_child=''
+}
+
+aj_become() { # PROGRAM …
+  unset TAR_OPTIONS GZIP
+  export LC_ALL=C
+  exec "$@" </dev/null
+}
+
+aj_listen() { # false when nothing was said for a moment
+  local aj_line='' aj_code
+  IFS= read -r -t 0.05 -u "$aj_pipe" aj_line
+  aj_code=$?
+  [[ $aj_line != *emoving\ leading* ]] || aj_cut=1
+  ((aj_code)) || aj_line+=$'\n'
+  ((${#aj_said} > 4000)) || aj_said+=$aj_line
+  [[ -n $aj_line ]]
+}
+
+aj_words() { # what was said, in one line
+  local aj_line=${aj_said%%$'\n'}
+  aj_line=${aj_line//$'\n'/; }
+  printf '%s' "${aj_line:0:400}"
+}
+
+aj_room() { # what is left of the disk: tar does not always say that it is full
+  local aj_rows
+  aj_rows=$(df -Pk "$aj_root" 2>/dev/null) || return 0
+  # shellcheck disable=SC2086 # as above
+  set -- ${aj_rows##*$'\n'}
+  [[ -z ${4-} ]] || printf ' (%s KiB are free)' "$4"
 }
 
 aj_need_tools() {
@@ -240,7 +265,7 @@ aj_check_hash() {
   aj_step sha256sum "$aj_archive"
   local aj_found=${aj_said%% *}
   aj_found=${aj_found#\\} # so it marks a name with odd characters
-  ((aj_status == 0)) || aj_fail 112 "the archive cannot be read: ${aj_said%%$'\n'*}"
+  ((aj_status == 0)) || aj_fail 112 "the archive cannot be read: $(aj_words)"
   [[ $aj_found == "$AJ_CODE_ARCHIVE_SHA256" ]] ||
     aj_fail 111 "the archive has SHA-256 $aj_found where $AJ_CODE_ARCHIVE_SHA256 was expected"
 }
@@ -250,7 +275,7 @@ aj_extract() { # FOLDER
   aj_step tar -x -z -o -f "$aj_archive" -C "$1"
   umask 077
   # A name that leads elsewhere was left out by tar, or cut short, and either way it said so.
-  ((aj_status == 0 && !aj_cut)) || aj_fail 112 "the archive cannot be unpacked: ${aj_said%%$'\n'*}"
+  ((aj_status == 0 && !aj_cut)) || aj_fail 112 "the archive cannot be unpacked$(aj_room): $(aj_words)"
   [[ -f $1/aj_runner.sh && ! -L $1/aj_runner.sh ]] || aj_fail 112 'the archive holds no aj_runner.sh'
 }
 
@@ -331,7 +356,7 @@ aj_enter() {
   export AJ_NODE_DIR AJ_ATTEMPT_TOKEN AJ_RANK_DIR
   [[ ${AJ_SSH-} != 1 || ! -d $aj_tree/ssh || -n ${GIT_SSH_COMMAND-} ]] || aj_use_ssh "$aj_tree/ssh"
   aj_leave
-  [[ -z $aj_tick ]] || exec {aj_tick}>&-
+  [[ -z $aj_pipe ]] || exec {aj_pipe}>&-
   umask "$aj_umask"
   exec "$BASH" aj_runner.sh
 }

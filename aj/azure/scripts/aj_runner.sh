@@ -17,7 +17,7 @@
 # shellcheck disable=SC2317 # what a trap calls is not unreachable
 set -u +e +x +o posix
 
-aj_tick='' aj_group='' aj_setup_group='' aj_launching='' aj_signal=''
+aj_pipe='' aj_group='' aj_setup_group='' aj_launching='' aj_signal=''
 aj_left='' aj_rest='' aj_runs='' aj_status=0 aj_changes=''
 declare -A aj_numbers=([HUP]=1 [INT]=2 [QUIT]=3 [USR1]=10 [USR2]=12 [TERM]=15)
 
@@ -42,8 +42,8 @@ aj_start_of() { # PID, sets aj_start; false when it is gone
 }
 
 aj_pause() { # SECONDS, without a program where the system allows it
-  if [[ -n $aj_tick ]]; then
-    read -r -t "$1" -u "$aj_tick" _
+  if [[ -n $aj_pipe ]]; then
+    read -r -t "$1" -u "$aj_pipe" _
   else
     sleep "$1"
   fi
@@ -88,7 +88,7 @@ aj_launch() { # NAME TEXT [CHANGES]: shell text in a group of its own, its envir
   aj_launching=1
   set -m
   (
-    [[ -z $aj_tick ]] || exec {aj_tick}>&-
+    [[ -z $aj_pipe ]] || exec {aj_pipe}>&-
     [[ -z ${3-} ]] || aj_apply "$3"
     exec "$BASH" -e -c "$2" "$1"
   ) </dev/null &
@@ -115,10 +115,14 @@ aj_pass() { # SIGNAL, to whom it concerns
 }
 
 aj_follow() { # [SECONDS]: wait until the first process of the group has ended; sets aj_status. False at the limit
-  local aj_until=''
+  local aj_until='' aj_looks=0
   [[ -z ${1-} ]] || aj_until=$((SECONDS + 10#$1))
   # Not by `wait` alone: a signal that comes just before it would be noticed only when all is over.
   while kill -0 "$aj_group" 2>/dev/null; do
+    if [[ -z $aj_left ]] && ((aj_looks++ < 10)); then
+      aj_pause 0.02 # for what is over in a moment
+      continue
+    fi
     aj_pause 0.1
     if [[ -n $aj_left ]]; then
       ((aj_left-- > 0)) || kill -s KILL -- "-$aj_group" 2>/dev/null
@@ -192,6 +196,7 @@ aj_prepare() { # runs the setup, and tells everyone how it ended
   aj_launch aj-setup "$aj_watch$AJ_SETUP"
   if ! aj_follow "${AJ_SETUP_TIMEOUT-}"; then
     aj_end "$aj_group"
+    { wait "$aj_group"; } 2>/dev/null # or bash would say how it ended
     aj_put "$aj_barrier.end" "failed 114"
     return
   fi
@@ -301,6 +306,6 @@ trap 'aj_pass TERM' TERM
 aj_check_input
 aj_find_ranks
 aj_find_master
-{ exec {aj_tick}<> <(:); } 2>/dev/null || aj_tick=''
+{ exec {aj_pipe}<> <(:); } 2>/dev/null || aj_pipe=''
 aj_setup
 aj_command
