@@ -57,8 +57,8 @@ def _look(spec: JobSpec, desk: Desk, means: Means, stop: threading.Event) -> Han
             return Handle(workload.service, "jobs", workload.id) if workload else None
         return _look_twice(spec, means, stop)
     except (NotFound, UserError, OutcomeUnknown) as error:
-        if _knows_no_place(error) and not journal.last(means.layout, desk.key, [spec.id]):
-            return None  # `intended` is written before anything is sent, and it was not
+        if _knows_no_place(error) and _was_never_sent(spec, desk, means):
+            return None
         raise _silent(spec, error) from error
     except AjError as error:
         raise _silent(spec, error) from error
@@ -67,6 +67,15 @@ def _look(spec: JobSpec, desk: Desk, means: Means, stop: threading.Event) -> Han
 def _knows_no_place(error: AjError) -> bool:
     """Tell whether the trouble is where to look, and not that nobody answered there."""
     return not isinstance(error, OutcomeUnknown) or error.code == "not-remembered"
+
+
+def _was_never_sent(spec: JobSpec, desk: Desk, means: Means) -> bool:
+    """Tell whether the journal rules out that anything was sent: `intended` is written there before.
+
+    An earlier look may have found that out already, and died before it was written into the ticket.
+    """
+    record = journal.last(means.layout, desk.key, [spec.id]).get(spec.id)
+    return record is None or record.outcome == Outcome.NEVER_ARRIVED
 
 
 def _silent(spec: JobSpec, error: AjError) -> OutcomeUnknown:

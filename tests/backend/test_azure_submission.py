@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from aj.backend.sing import backend
 from aj.base.errors import OutcomeUnknown, Unavailable
 from aj.engine.engine import Engine
 from aj.model.job import JobSpec
+from aj.model.record import RecordState
 from aj.model.ticket import Mode, Outcome, Ticket, TicketState
 from aj.store import journal
 from aj.wire.messages import Submission
@@ -137,3 +139,31 @@ def test_a_store_that_is_down_is_a_failure_that_may_be_tried_again(house: House)
     assert ticket.error is not None
     assert ticket.error.message == "nothing was submitted: the store is down"
     assert house.puts == 0
+
+
+def forget(house: House) -> None:
+    """Lose what was kept about where submissions were sent."""
+    shutil.rmtree(house.desk.folder / "azure")
+
+
+@pytest.mark.rule("A-181", "A-182", "C-233", "C-245", "C-249")
+def test_what_was_never_intended_never_arrived_even_if_no_place_is_remembered(house: House) -> None:
+    house.desk.azure.arm_server.on(f"PUT {JOBS}", problem(503, "Busy", "down"))
+    house.submit()
+    forget(house)
+    with pytest.raises(OutcomeUnknown, match="whether it was sent there is not remembered"):
+        house.reconcile()
+    line = house.home.layout.journal("_none")
+    line.unlink()  # as if it had been killed before it could write down what it intended
+    assert house.reconcile().outcome is Outcome.NEVER_ARRIVED
+
+
+@pytest.mark.rule("A-181", "C-249")
+def test_a_look_that_died_before_the_ticket_was_written_is_taken_up(house: House) -> None:
+    house.desk.azure.arm_server.on(f"PUT {JOBS}", problem(503, "Busy", "down"))
+    ticket = house.submit()
+    forget(house)
+    (unknown,) = journal.read(house.home.layout, "_none", lambda _: None)
+    found = replace(unknown, state=RecordState.FAILED, outcome=Outcome.NEVER_ARRIVED.value)
+    assert journal.append(house.home.layout, "_none", found) is None
+    assert (ticket.outcome, house.reconcile().outcome) == (Outcome.UNKNOWN, Outcome.NEVER_ARRIVED)
