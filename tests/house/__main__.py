@@ -5,6 +5,7 @@ check            ruff, mypy, import floors; fails on the first finding
 fix              ruff, with its own repairs
 docs             write completions/ and man/ anew from the command tree
 sizes            the longest rooms and functions, for a reader to look at
+record B STORY   tape a conversation of a backend anew: cassettes/B/STORY.yaml
 rules [WHAT]     numbered rules that no test names, of one capability or of all
 """
 
@@ -119,12 +120,27 @@ def rules(capability: str | None = None) -> int:
     return 0
 
 
+def record(backend: str, story: str) -> int:
+    """Tape one story against real or checking servers; which those are is the story's own affair."""
+    words = (
+        "-m",
+        "pytest",
+        "tests/cassettes",
+        "-n0",
+        "--record-mode=rewrite",
+        "-k",
+        f"test_a_story[{backend}-{story}]",
+    )
+    return call(sys.executable, *words)
+
+
 WORDS: dict[str, Callable[..., int]] = {
     "setup": setup,
     "check": check,
     "fix": fix,
     "docs": docs,
     "sizes": sizes,
+    "record": record,
     "rules": rules,
 }
 
