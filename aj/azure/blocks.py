@@ -82,7 +82,10 @@ def of_file(path: Path, sha256: str, content_type: str) -> Iterator[Source]:
 
 def _range(handle: int, at: int, count: int) -> bytes:
     """Read a part of an open file; shorter only where the file ends."""
-    pieces = bytearray()
+    whole = os.pread(handle, count, at)  # nearly always: and then nothing is copied
+    if len(whole) == count or not whole:
+        return whole
+    pieces = bytearray(whole)
     while len(pieces) < count and (piece := os.pread(handle, count - len(pieces), at + len(pieces))):
         pieces += piece
     return bytes(pieces)
