@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aj.base.errors import AuthError, NotFound, UserError
 from aj.cli import named
 from aj.client.jobs import choose
-from aj.model import handle
+from aj.model import handle, names
 from aj.store import journal, tickets
 from aj.wire.azure import HERE
 
@@ -93,13 +93,14 @@ def _journaled(ctx: Context, word: str) -> Remote | None:
     """Look where tickets have been pruned already."""
     keys = dict.fromkeys([ctx.key, *journal.keys(ctx.layout)])
     every = [record for key in keys for record in journal.naming(ctx.layout, key, word)]
-    spelled = (
-        lambda record: (record.id, record.ticket),
-        lambda record: (record.azure_name,),
-        lambda record: (record.name,),
+    spelled: tuple[Callable[[Record], bool], ...] = (
+        lambda record: word in (record.id, record.ticket),
+        lambda record: word == record.azure_name,
+        lambda record: word == record.name,
+        lambda record: names.is_begin(word, record.id),
     )
-    for names in spelled:
-        fitting = [record for record in every if word in names(record)]
+    for is_named in spelled:
+        fitting = [record for record in every if is_named(record)]
         if fitting:
             return _only(word, fitting)
     return None
