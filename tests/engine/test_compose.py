@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from aj.model.code import CodePlan
 from aj.model.job import JobSpec, Shape
 from aj.model.state import JobState
 from aj.model.ticket import Mode, TicketState
+from aj.pack import archive, node
 from aj.wire.messages import Submission
 from tests.conftest import Home, MovedClock
 from tests.store import nouns
@@ -120,3 +122,32 @@ def test_a_service_that_only_renders_takes_no_submission(home: Home, clock: Move
         with pytest.raises(UserError):
             engine.submit(None, Submission(nouns.aj_id(1), Mode.QUEUED, spec(home.root, 1, "x", service=service)))
     engine.stop()
+
+
+@pytest.mark.rule("C-195", "A-113", "A-135")
+def test_only_code_for_a_workspace_has_the_runner_and_its_digest_is_that_of_the_tree(home: Home) -> None:
+    tree = home.root / "tree"
+    tree.mkdir()
+    (tree / "a.py").write_text("print(1)\n")
+    pack = compose.packer(home.layout)
+    here, there, same = (pack(spec(tree, 1, "x", service=name)).code for name in ("local", "aml", "sing"))
+    assert there == same
+    assert here.digest == there.digest, "the digest counts what was selected"
+    assert here.archive_sha256 != there.archive_sha256
+    for code, names in ((here, ["a.py"]), (there, ["a.py", "aj_runner.sh"])):
+        path = archive.find(home.layout.code, code)
+        assert path is not None
+        with tarfile.open(path) as members:
+            assert members.getnames() == names
+            if "aj_runner.sh" in names:
+                assert members.getmember("aj_runner.sh").mode == 0o755
+                runner = members.extractfile("aj_runner.sh")
+                assert runner is not None and runner.read() == node.runner()
+
+
+def test_a_tree_with_a_file_of_the_runners_name_is_refused(home: Home) -> None:
+    tree = home.root / "tree"
+    tree.mkdir()
+    (tree / "aj_runner.sh").write_text("mine\n")
+    with pytest.raises(UserError, match=r"aj_runner\.sh"):
+        compose.packer(home.layout)(spec(tree, 1, "x", service="aml"))

@@ -273,3 +273,14 @@ def test_python_reads_the_gzip_to_its_end(tree: Path, store: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(plain)) as found:
         file = found.extractfile("big")
         assert file is not None and file.read() == b"word " * 600_000
+
+
+@pytest.mark.rule("A-12B", "C-176", "C-189")
+@pytest.mark.parametrize("generated", [{}, {b"aj_runner.sh": (b"run\n", 0o755)}])
+def test_an_archive_can_be_weighed_without_being_made(tree: Path, store: Path, generated: Generated) -> None:
+    weighed = archive.weigh(walk.select(plan(tree)), folder=store, generated=generated)
+    assert not store.exists()
+    packed = archive.pack(walk.select(plan(tree)), folder=store, generated=generated)
+    assert weighed == packed
+    (store / f"{packed.digest}.tar.gz").unlink(missing_ok=True)
+    assert archive.weigh(walk.select(plan(tree)), folder=store, generated=generated) == packed
