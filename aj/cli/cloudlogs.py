@@ -28,6 +28,7 @@ class Part:
     raw: bool = False
     follow: bool = False
     listed: bool = False
+    timeout_s: float | None = None
 
 
 def run(job: Remote, part: Part, ctx: Context) -> int:
@@ -40,7 +41,7 @@ def run(job: Remote, part: Part, ctx: Context) -> int:
         if ctx.screen.format is Format.JSON:
             ctx.screen.format = Format.JSONL
         with leaving.telling(leaving.goes_on(ctx, (job.id,))):
-            _write(logs.follow(part.wanted, tail=part.tail), part, ctx)
+            _write(logs.follow(part.wanted, tail=part.tail, timeout_s=part.timeout_s), part, ctx)
         return 0
     found = logs.files()
     chosen = part.wanted.of(found)

@@ -70,7 +70,7 @@ COMMANDS = (
         "wait until jobs have ended",
         "aj wait 1a2b3c4d && echo trained",
         "aj wait 1a2b3c4d 5e6f7a8b --timeout 2h",
-        exits=(2, 3, 6, 7, 124, 130),
+        exits=(2, 3, 4, 5, 6, 7, 124, 130),
         formats=("table", "json", "jsonl"),
         streams=True,
     ),

@@ -19,14 +19,16 @@ from aj.view.screen import Format
 from aj.wire import errors
 
 if TYPE_CHECKING:
+    from aj.base.errors import JobFailed
     from aj.cli.context import Context
+    from aj.cli.remote import Remote
     from aj.cli.run import Options
     from aj.cli.spec import Recipe
     from aj.model.job import JobSpec
     from aj.model.step import Step
     from aj.model.ticket import Ticket
-    from aj.model.workload import Workload
     from aj.template.build import Built
+    from aj.view.document import Item
     from aj.wire.messages import TicketAnswer
 
 
@@ -66,30 +68,55 @@ def _answers_at_the_end(opts: Options, ctx: Context) -> bool:
 
 def _stay(spec: JobSpec, ticket: Ticket, opts: Options, ctx: Context) -> int:
     """Stay with the job, and answer with its end where the format has a place for it."""
-    from aj.cli import follow
+    from aj.cli import follow, remote
 
+    place = remote.of_ticket(ticket)
+    if place is not None:
+        return _stay_elsewhere(spec, ticket, place, opts, ctx)
     watch = follow.Watch(ctx, ticket.id, opts.wait_timeout_s)
     try:
         job = follow.to_the_end(ticket, opts, watch, ctx)
     except AjError as error:
-        _tell_failure(error, spec, ticket, watch.job, ctx)
+        ended = job_view.record(watch.job, ctx.clock.now()) if watch.job else None
+        _tell_failure(error, spec, ticket, ended, ctx)
         return error.exit_code
     if opts.follow and ctx.screen.format is not Format.TABLE:
         ctx.screen.item(job_view.result_item(job, rfc3339(ctx.clock.now())))
     code = follow.exit_code(job, passed_on=opts.exit_status)
     failed = follow.failure(job) if code else None
-    if failed and opts.follow:
-        ctx.screen.trouble(failed.message, failed.hint)
-    elif failed:
-        _tell_failure(failed, spec, ticket, job, ctx)
-    elif _answers_at_the_end(opts, ctx):
-        ctx.screen.show(view.sent(spec, ticket, _next(ticket), job_view.record(job, ctx.clock.now())))
+    _answer(spec, ticket, failed, job_view.record(job, ctx.clock.now()), opts, ctx)
     return code
 
 
-def _tell_failure(error: AjError, spec: JobSpec, ticket: Ticket, job: Workload | None, ctx: Context) -> None:
+def _stay_elsewhere(spec: JobSpec, ticket: Ticket, place: Remote, opts: Options, ctx: Context) -> int:
+    """Stay with a job of a workspace, as with one of this machine."""
+    from aj.cli import cloudstay
+    from aj.view import cloudjob
+
+    try:
+        job = cloudstay.to_the_end(place, opts, ctx)
+    except AjError as error:
+        _tell_failure(error, spec, ticket, None, ctx)
+        return error.exit_code
+    if opts.follow and ctx.screen.format is not Format.TABLE:
+        ctx.screen.item(cloudjob.result_item(place.id, job, rfc3339(ctx.clock.now())))
+    failed = cloudstay.failure(place, job)
+    _answer(spec, ticket, failed, job_view.ended(job, ticket), opts, ctx)
+    return failed.exit_code if failed else 0
+
+
+def _answer(spec: JobSpec, ticket: Ticket, failed: JobFailed | None, ended: Item, opts: Options, ctx: Context) -> None:
+    """Say how a job ended: its failure, or the submission with the end of its job where that is the answer."""
+    if failed and opts.follow:
+        ctx.screen.trouble(failed.message, failed.hint)
+    elif failed:
+        _tell_failure(failed, spec, ticket, ended, ctx)
+    elif _answers_at_the_end(opts, ctx):
+        ctx.screen.show(view.sent(spec, ticket, _next(ticket), ended))
+
+
+def _tell_failure(error: AjError, spec: JobSpec, ticket: Ticket, ended: Item | None, ctx: Context) -> None:
     """Say what ended the waiting; in a machine format with the submission, and its job as it stands."""
-    ended = job_view.record(job, ctx.clock.now()) if job else None
     error.details["submission"] = view.item(spec, ticket, ended=ended)
     ctx.tell(error)
 

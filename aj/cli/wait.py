@@ -10,13 +10,16 @@ from typing import Annotated
 from aj.base import clock
 from aj.base.errors import AjError, JobFailed, gravest
 from aj.base.noun import dataclass
-from aj.cli import follow, leaving, named, several
+from aj.cli import follow, leaving, remote, several
 from aj.cli.context import Context
 from aj.cli.declare import Option, Word, duration, filled
+from aj.cli.remote import Remote
 from aj.client.client import Client
+from aj.model.cloudjob import CloudJob
 from aj.model.state import JobState
-from aj.model.ticket import TicketState
+from aj.model.ticket import Ticket, TicketState
 from aj.model.workload import Event, Workload
+from aj.view import cloudjob
 from aj.view import job as view
 from aj.view.screen import Format
 from aj.wire import errors
@@ -34,15 +37,21 @@ class Options:
     ] = None
     cleaned: Annotated[bool, Option("--cleaned", "until all that they left is cleaned up, too")] = False
     exit_status: Annotated[bool, Option("--exit-status", "end with the job's own exit code")] = False
+    workspace: Annotated[str | None, Option("--ws", "where to look for jobs that are not ours", "NAME", filled)] = None
 
 
 @dataclass(frozen=True)
 class News:
-    """What one watcher has to tell: an event, the end of its job, or an error that ended the watching."""
+    """What one watcher has to tell: an event, the end of its job, or an error that ended the watching.
+
+    Of a job of a workspace it tells where that stands, and the id by which it is known.
+    """
 
     word: str
     event: Event | None = None
     job: Workload | None = None
+    cloud: CloudJob | None = None
+    cloud_id: str = ""
     error: AjError | None = None
 
 
@@ -87,10 +96,15 @@ def _watch(opts: Options, ctx: Context, word: str, news: queue.Queue[News]) -> N
 
 def _follow(opts: Options, ctx: Context, word: str, news: queue.Queue[News]) -> None:
     limit = None if opts.timeout_s is None else ctx.clock.monotonic() + opts.timeout_s
-    found = named.find(ctx, word)
+    found = remote.find(ctx, word, opts.workspace)
+    if not isinstance(found, Remote) and found.job is None and found.ticket is not None:
+        submitted = _until_submitted(ctx, found.ticket.ticket, limit)
+        found = remote.of_ticket(submitted) or found
+    if isinstance(found, Remote):
+        for there in ctx.client.cloud_jobs.wait(found.workspace, found.name, timeout_s=_left(limit, ctx)):
+            news.put(News(word, cloud=there, cloud_id=found.id))
+        return
     job_id = found.id
-    if found.job is None and found.ticket is not None:
-        _until_submitted(ctx, found.ticket.ticket, limit)
     shown, last = view.Shown(), None
     for answer in ctx.client.jobs.wait(job_id, timeout_s=_left(limit, ctx), cleaned=opts.cleaned):
         shown, events = view.news(answer, shown, ctx.clock.now())
@@ -101,11 +115,11 @@ def _follow(opts: Options, ctx: Context, word: str, news: queue.Queue[News]) -> 
     news.put(News(word, job=last))
 
 
-def _until_submitted(ctx: Context, ticket: str, limit: float | None) -> None:
-    """Wait for the submission itself. Raises its error when it failed."""
+def _until_submitted(ctx: Context, ticket: str, limit: float | None) -> Ticket:
+    """Wait for the submission itself, and return its ticket. Raises its error when it failed."""
     ended = ctx.client.queue.wait(ticket, timeout_s=_left(limit, ctx)).ticket
     if ended.state is TicketState.COMPLETED:
-        return
+        return ended
     if ended.error is not None:
         raise errors.error(ended.error)
     raise JobFailed(f"{ticket} was {ended.state}", hint=f"`aj queue show {ticket}`")
@@ -120,6 +134,8 @@ def _tell(news: News, opts: Options, ctx: Context) -> int | None:
     screen = ctx.screen
     if news.error is not None:
         return _tell_error(news, opts, ctx, news.error)
+    if news.cloud is not None:
+        return tell_cloud(ctx, news.cloud_id, news.cloud)
     assert news.job is not None, "news without an error is about a job"
     if news.event is not None:
         if screen.format is Format.TABLE:
@@ -132,6 +148,20 @@ def _tell(news: News, opts: Options, ctx: Context) -> int | None:
     elif news.job.workdir and news.job.state is JobState.COMPLETED:
         screen.note(f"files of {news.job.id}: {view.files_text(news.job)}")
     return follow.exit_code(news.job, passed_on=opts.exit_status)
+
+
+def tell_cloud(ctx: Context, job_id: str, job: CloudJob) -> int | None:
+    """Print where a job of a workspace stands; the exit code once it has ended. Azure tells no code of a job's own."""
+    screen, at = ctx.screen, clock.rfc3339(ctx.clock.now())
+    if screen.format is Format.TABLE:
+        screen.line(cloudjob.state_line(job_id, job, screen.moment(at)))
+    else:
+        screen.item(cloudjob.change_item(job_id, job, at))
+        if job.is_final:
+            screen.item(cloudjob.result_item(job_id, job, at))
+    if not job.is_final:
+        return None
+    return 0 if job.state is JobState.COMPLETED else 1
 
 
 def _tell_error(news: News, opts: Options, ctx: Context, error: AjError) -> int:

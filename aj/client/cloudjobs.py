@@ -56,10 +56,7 @@ class CloudJobs:
                 return
             left_s = None if timeout_s is None else begun + timeout_s - self._clock.monotonic()
             if left_s is not None and left_s <= 0:
-                raise TimedOut(
-                    f"{name} is {job.words} after {timeout_s:g} s; nothing was stopped",
-                    details={"id": name, "state": job.state.value if job.state else None},
-                )
+                raise overdue(job, timeout_s or 0)
             self._clock.sleep(pause_s if left_s is None else min(pause_s, left_s))
             pause_s = min(SLOWEST_S, pause_s * SLOWER)
 
@@ -91,6 +88,14 @@ class CloudJobs:
             raise OutcomeUnknown(
                 f"the answer about {name} was lost: {lost}", hint=f"`aj status {name}`", details={"id": name}
             ) from lost
+
+
+def overdue(job: CloudJob, timeout_s: float) -> TimedOut:
+    """Return the error of a wait whose time is over."""
+    return TimedOut(
+        f"{job.name} is {job.words} after {timeout_s:g} s; nothing was stopped",
+        details={"id": job.name, "state": job.state.value if job.state else None},
+    )
 
 
 def _words(query: JobQuery) -> Query:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from aj.base.clock import SYSTEM, Clock
 from aj.base.errors import NotFound
-from aj.client.cloudjobs import LOOK_S, SLOWER, SLOWEST_S, CloudJobs
+from aj.client.cloudjobs import LOOK_S, SLOWER, SLOWEST_S, CloudJobs, overdue
 from aj.wire.azure import FilePage, LogFiles
 
 SETTLED = 2  # looks at an ended job that brought nothing: then nothing more will come
@@ -73,11 +73,12 @@ class CloudLogs:
         while (piece := reader.next()) is not None:
             yield piece
 
-    def follow(self, wanted: Wanted, *, tail: int | None = None) -> Iterator[Piece]:
+    def follow(self, wanted: Wanted, *, tail: int | None = None, timeout_s: float | None = None) -> Iterator[Piece]:
         """Yield what is written into the wanted files, as it is written, until the job has ended.
 
-        Files that appear meanwhile come along. Raises NotFound.
+        Files that appear meanwhile come along. Raises NotFound, TimedOut.
         """
+        until = None if timeout_s is None else self._clock.monotonic() + timeout_s
         readers: dict[str, _Reader] = {}
         pause_s, quiet = LOOK_S, 0
         while True:
@@ -93,7 +94,9 @@ class CloudLogs:
             if quiet >= SETTLED:
                 return
             pause_s = min(SLOWEST_S, pause_s * SLOWER) if is_quiet else LOOK_S
-            self._clock.sleep(pause_s)
+            if until is not None and self._clock.monotonic() >= until:
+                raise overdue(found.job, timeout_s or 0)
+            self._clock.sleep(pause_s if until is None else max(0.0, min(pause_s, until - self._clock.monotonic())))
 
     def page(self, file: str, cursor: str | None, tail: int | None = None) -> FilePage:
         """Return the next bytes of a file."""

@@ -97,9 +97,29 @@ def tags_text(job: CloudJob) -> str:
     return ", ".join(f"{name}:{value}" if value else name for name, value in job.tags.items())
 
 
-def state_line(job: CloudJob) -> str:
-    """Write where a job stands as one line."""
-    return f"{job.name}  {job.words}" + (f"  {job.error}" if job.error else "")
+def state_line(job_id: str, job: CloudJob, at: str) -> str:
+    """Write where a job stands as one line of `wait`: the time of the look, where it stands, why it failed."""
+    return f"{job_id}  {at}  {job.words}" + (f"  {job.error}" if job.error else "")
+
+
+def change_item(job_id: str, job: CloudJob, at: str) -> Item:
+    """Return where a job stands as one record of a stream."""
+    state = job.state.value if job.state else UNKNOWN
+    return {
+        "type": "state",
+        "id": job_id,
+        "state": state,
+        "at": at,
+        "status": job.status,
+        "message": job.error,
+        "waitingFor": None,
+        "exitCode": None,
+    }
+
+
+def result_item(job_id: str, job: CloudJob, at: str) -> Item:
+    """Return the end of a job as one record of a stream."""
+    return {**change_item(job_id, job, at), "type": "result", "reason": job.status, "workdir": None}
 
 
 def stats(tally: Tally, *, scope: str | None, read: int, truncated: bool) -> Document:

@@ -18,6 +18,7 @@ from aj.view.document import Column, Document, Form, listing, single
 
 if TYPE_CHECKING:
     from aj.model.cloudjob import CloudJob
+    from aj.model.json import Json
     from aj.model.record import Record
     from aj.model.ticket import Ticket
     from aj.model.workload import Retry, Workload
@@ -127,7 +128,7 @@ def recorded(record: Record) -> Item:
     """Return a submission to another place under the same keys, as far as it has them. Its state is its own."""
     shape = record.shape
     return {
-        **dict.fromkeys(_fields(job_schema())),
+        **_unknown(),
         "id": record.id,
         "state": record.state.value,
         "name": record.azure_name or record.name,
@@ -143,13 +144,42 @@ def recorded(record: Record) -> Item:
         "codeDigest": record.code.digest if record.code else None,
         "createdAt": record.ts,
         "submittedAt": record.ts,
-        "oomKilled": False,
         "message": record.note,
-        **dict.fromkeys(("attempt", "setupAttempt", "recoveries", "submissionRevision"), 0),
-        "notes": (),
         "agent": record.agent,
         "session": record.session,
     }
+
+
+def ended(job: CloudJob, ticket: Ticket) -> Item:
+    """Return a job of a workspace that has ended under the same keys, as far as it has them."""
+    return {
+        **_unknown(),
+        "id": ticket.id,
+        "state": job.state.value if job.state else None,
+        "name": job.name,
+        "service": ticket.service,
+        "template": ticket.template,
+        "ticket": ticket.ticket,
+        "nodes": job.nodes or 1,
+        "needs": {"cpus": None, "memory_bytes": None, "gpus": job.gpus or 0},
+        "codeDigest": ticket.code.digest if ticket.code else None,
+        "createdAt": job.created_at or ticket.created_at,
+        "submittedAt": ticket.created_at,
+        "startedAt": job.started_at,
+        "completedAt": job.ended_at,
+        "duration_s": job.duration_s,
+        "reason": job.status,
+        "message": job.error,
+        "agent": ticket.agent,
+        "session": ticket.session,
+    }
+
+
+def _unknown() -> dict[str, Json]:
+    """The keys of a job of which nothing is known."""
+    wholes = ("attempt", "setupAttempt", "recoveries", "submissionRevision")
+    known: dict[str, Json] = {**dict.fromkeys(wholes, 0), "processesPerNode": 1, "oomKilled": False, "notes": ()}
+    return {**dict.fromkeys(_fields(job_schema())), "command": "", **known}
 
 
 def duration_s(job: Workload, now: float) -> float | None:

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from aj.base.clock import rfc3339
+from aj.cli import submit
 from aj.client import cloudjobs, cloudlogs
 from aj.model.record import RecordState
-from aj.model.ticket import Submitted
+from aj.model.ticket import Mode, Submitted
+from aj.template.build import Built
+from aj.wire.messages import TicketAnswer
 from tests.cli import azure, seed
 from tests.cli.azure import LOGS, RUN, Place
 from tests.cli.conftest import Shell
@@ -215,11 +218,7 @@ def test_a_recorded_job_has_many_names(place: Place) -> None:
     place.azure.add_workspace()  # and none is chosen: the record knows where it went
     recorded(place)
     add_job(place.azure, RUN, "Failed", tags={"team": "a"})
-    place.azure.plane.details[RUN] = {
-        "runId": RUN,
-        "status": "Failed",
-        "error": {"error": {"code": "UserError", "message": "no such image"}},
-    }
+    place.azure.plane.details[RUN] = failed("no such image")
     for word in ("0a1b2c3d", "q-0a1b2c3d", "0a1b", RUN):
         fields = dict(line.split("\t", 1) for line in place("status", word).out.splitlines())
         assert (fields["state"], fields["status"], fields["error"]) == ("errored", "Failed", "UserError: no such image")
@@ -310,6 +309,65 @@ def test_jobs_of_a_workspace_are_asked_to_end(place: Place) -> None:
     assert place("terminate", "slow", "--wait", "--timeout", "0", code=124).code == 124
     several = place("terminate", "over", "nobody", "--json", code=3).json
     assert [item["status"] for item in several["items"]] == ["noop", "failed"]
+
+
+@pytest.mark.rule("C-022", "C-005", "C-076")
+def test_jobs_of_a_workspace_are_waited_for(place: Place) -> None:
+    place.choose()
+    recorded(place)
+    add_job(place.azure, RUN, "Running")
+    add_job(place.azure, "over", "Completed")
+    late = place("wait", RUN, "--timeout", "0", code=124)
+    assert late.out.split()[::2] == ["0a1b2c3d", "running"]
+    assert f"aj: {RUN} is running after 0 s; nothing was stopped" in late.err
+    place.end(RUN, "Failed")
+    place.azure.plane.details[RUN] = failed("no such image")
+    seen = place("wait", "0a1b2c3d", "over", code=1)
+    assert {tuple(line.split("  ")[::2]) for line in seen.out.splitlines()} == {
+        ("0a1b2c3d", "errored (Failed)"),
+        ("over", "completed"),
+    }
+    items = [json.loads(line) for line in place("wait", RUN, "-o", "jsonl", code=1).raw.splitlines()]
+    assert [(item["type"], item["id"], item["state"], item["message"]) for item in items] == [
+        ("state", "0a1b2c3d", "errored", "UserError: no such image"),
+        ("result", "0a1b2c3d", "errored", "UserError: no such image"),
+    ]
+
+
+def failed(words: str) -> dict:
+    return {"runId": RUN, "status": "Failed", "error": {"error": {"code": "UserError", "message": words}}}
+
+
+@pytest.mark.rule("C-014", "C-009", "C-017", "C-076")
+def test_a_submission_stays_with_its_job_in_a_workspace(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def submitted(recipe: object, built: Built, *rest: object) -> tuple[TicketAnswer, object]:
+        ticket = seed.ticket("0a1b2c3d", service="aml", mode=Mode.DIRECT, result=Submitted(RUN, HANDLE))
+        return TicketAnswer(ticket), built.spec
+
+    monkeypatch.setattr(submit, "_submit", submitted)
+    place.choose()
+    place.shell.template(
+        "aml",
+        "base:\nconfig: {target: {service: aml, name: gpu}, environment: {image: x}, jobs: [{sku: G1}]}\n",
+    )
+    add_job(place.azure, RUN, "Running", start="2027-01-15T08:00:00Z")
+    place.ran()
+    run = ("run", "-t", "aml", "-n", "1", "-p", "1", "--experiment", "e")
+    late = place(*run, "--wait", "--wait-timeout", "0", "true", code=124)
+    assert "0a1b2c3d  " in late.err and "running after 0 s" in late.err
+    assert "running after 0 s" in place(*run, "--follow", "--wait-timeout", "0", "true", code=124).err
+    place.end(RUN, "Completed")
+    item = place(*run, "--wait", "--json", "true").json["item"]
+    assert (item["status"], item["job"]["state"], item["job"]["name"]) == ("submitted", "completed", RUN)
+    followed = place(*run, "--follow", "true")
+    assert followed.raw == LOGS["user_logs/std_log_process_0.txt"]
+    place.end(RUN, "Failed")
+    place.azure.plane.details[RUN] = failed("no such image")
+    error = place(*run, "--wait", "--json", "true", code=1).json["error"]
+    assert (error["type"], error["hint"]) == ("JobFailed", "`aj logs 0a1b2c3d`, `aj status 0a1b2c3d`")
+    assert error["message"] == "job 0a1b2c3d is errored (Failed): UserError: no such image"
+    assert error["details"]["submission"]["job"]["message"] == "UserError: no such image"
+    assert "UserError: no such image" in place(*run, "--follow", "true", code=1).err
 
 
 @pytest.mark.rule("C-025b", "A-165", "C-006")

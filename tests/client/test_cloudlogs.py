@@ -91,6 +91,17 @@ def test_files_that_appear_come_along_and_a_replaced_one_begins_anew(clock: Move
     assert far.tails[0] == 7
 
 
+@pytest.mark.rule("C-076", "C-014")
+def test_a_limit_ends_the_following_and_nothing_else(clock: MovedClock) -> None:
+    far = Far([writes(FIRST, b"ab")])
+    logs = CloudLogs(far, "-", "j", clock)  # type: ignore[arg-type]
+    pieces = logs.follow(Wanted(), timeout_s=8)
+    assert next(pieces).data == b"ab"
+    with pytest.raises(TimedOut, match="j is running after 8 s; nothing was stopped"):
+        next(pieces)
+    assert sum(clock.slept) == 8
+
+
 @pytest.mark.rule("A-167")
 @pytest.mark.parametrize(
     ("path", "rank"),
