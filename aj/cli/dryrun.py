@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from aj.backend import registry
 from aj.backend.amlt import payload
-from aj.base import redact
+from aj.base import paths, redact
 from aj.base.clock import rfc3339
 from aj.base.errors import UserError
 from aj.cli import spec as specs
@@ -22,7 +22,7 @@ from aj.cli.code import notes
 from aj.model import commandjob
 from aj.model.commandjob import Code
 from aj.model.job import injected
-from aj.pack import archive, digest, node, walk
+from aj.pack import archive, digest, node, ssh, walk
 from aj.store import atomic
 from aj.view import code as code_view
 from aj.view import submission as view
@@ -89,7 +89,12 @@ def _view(opts: Options, spec: JobSpec, selection: Selection | None, ctx: Contex
     if name == "argv":
         return view.argv(spec, spec.argv, json.dumps(list(spec.argv), ensure_ascii=False))
     if name == "files" and selection is not None:
-        return view.files(spec, code_view.members(selection), selection.files, selection.bytes)
+        added = ssh.payload(spec.code, paths.home(ctx.settings)) if is_native else archive.NOTHING
+        for warning in ssh.warnings(added):
+            ctx.warn(warning.message, code=warning.code)
+        rows = [*code_view.members(selection), *code_view.added(added)]
+        total = selection.bytes + sum(len(data) for data, _ in added.values())
+        return view.files(spec, rows, selection.files + len(added), total)
     if name == "body" and is_native and selection is not None:
         found = _body(spec, selection, ctx)
         found = found if opts.show_env else _masked(found)
@@ -104,7 +109,7 @@ def _view(opts: Options, spec: JobSpec, selection: Selection | None, ctx: Contex
 
 def _body(spec: JobSpec, selection: Selection, ctx: Context) -> dict[str, Json]:
     """Build the body as a submission does; what only the service can tell says so. Raises as packing does."""
-    packed = archive.weigh(selection, folder=ctx.layout.code, generated=node.added())
+    packed = archive.weigh(selection, folder=ctx.layout.code, generated=node.added(spec.code, paths.home(ctx.settings)))
     code = Code(packed.digest, packed.archive_sha256, hashlib.sha256(node.bootstrap()).hexdigest())
     cloud = ctx.config.text("cloud") or "public"
     return registry.preview(spec.service)(spec, code, cloud=cloud, accepted_at=_now(ctx))

@@ -6,11 +6,13 @@ import functools
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from aj.backend import registry
 from aj.backend.local.driver import LocalDriver
 from aj.backend.protocol import Driver
+from aj.base import paths
 from aj.base.clock import Clock
 from aj.base.errors import ConfigError
 from aj.base.noun import dataclass
@@ -25,7 +27,7 @@ from aj.engine.services import Services
 from aj.engine.steps import Steps
 from aj.model.code import CodeWarning
 from aj.model.job import JobSpec
-from aj.pack import archive, node, walk
+from aj.pack import archive, node, ssh, walk
 from aj.store import config
 from aj.store.config import Config
 from aj.store.layout import Layout
@@ -61,7 +63,7 @@ def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
         clock,
         jobs,
         places=Services(azure.native),
-        pack=packer(layout),
+        pack=packer(layout, paths.home(settings)),
         keep_final=_get(chosen, Config.number, "retention.queue"),
         cloud=azure.cloud,
         steps=azure.steps,
@@ -96,14 +98,16 @@ class _Azure:
         return Native(self._sessions.open, self.layout, self.settings, self.clock, self.steps).means()
 
 
-def packer(layout: Layout) -> Callable[[JobSpec], Packed]:
-    """Return what selects and packs the code of a spec."""
+def packer(layout: Layout, home: Path | None = None) -> Callable[[JobSpec], Packed]:
+    """Return what selects and packs the code of a spec; `home` has the files of `~/.ssh` that may go along."""
 
     def pack(spec: JobSpec) -> Packed:
         selection = walk.select(spec.code, layout.stat_cache)
-        generated = node.added() if registry.traits(spec.service).native else archive.NOTHING
+        is_native = registry.traits(spec.service).native
+        generated = node.added(spec.code, home) if is_native else archive.NOTHING
         code = archive.pack(selection, folder=layout.code, generated=generated)
-        return Packed(code, tuple(_words(warning) for warning in selection.warnings))
+        told = (*selection.warnings, *(ssh.warnings(generated) if is_native else ()))
+        return Packed(code, tuple(_words(warning) for warning in told))
 
     return pack
 

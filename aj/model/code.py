@@ -20,7 +20,8 @@ class CodePlan:
     `root` is absolute. `ignore` holds the template's patterns in merged order. `scripts` is the absolute path
     of the project's `.azure_jobs/scripts` when the root is another folder. With `strict_links` a link that
     points out of the tree is an error, without it a note. `reserved` refuses a root entry that has the name of
-    a generated file. `max_bytes` limits the archive.
+    a generated file. `max_bytes` limits the archive. `ssh` names files of `~/.ssh` that go along where code is
+    sent away, a private key among them only with `ssh_private_keys`.
     """
 
     root: str
@@ -29,6 +30,8 @@ class CodePlan:
     strict_links: bool = True
     reserved: bool = False
     max_bytes: int | None = None
+    ssh: tuple[str, ...] = ()
+    ssh_private_keys: bool = False
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,8 @@ def program(spec: JobSpec) -> dict[str, str]:
     """Return what the job runs, for the runner to read: setup lines, then the template's lines and the command."""
     lines = [*spec.lines, *([words.line(spec.argv)] if spec.argv else [])]
     setup = {"AJ_SETUP": "\n".join(spec.setup)} if spec.setup else {}
-    return {**setup, "AJ_COMMAND": "\n".join(lines)}
+    ssh = {"AJ_SSH": "1"} if spec.code.ssh else {}  # the archive brings files for ssh
+    return {**setup, **ssh, "AJ_COMMAND": "\n".join(lines)}
 
 
 def checked_name(name: str) -> str:

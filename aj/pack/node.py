@@ -6,10 +6,11 @@ Both are the same bytes for every job of a release: what differs between two job
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from pathlib import Path
 
-from aj.pack import tar
+from aj.model.code import CodePlan
+from aj.pack import ssh, tar
+from aj.pack.archive import Generated
 from aj.pack.walk import RESERVED
 
 _FOLDER = Path(__file__).parents[1] / "azure" / "scripts"  # read as data: nothing of a cloud is imported for it
@@ -27,6 +28,6 @@ def runner() -> bytes:
     return (_FOLDER / "aj_runner.sh").read_bytes()
 
 
-def added() -> Mapping[bytes, tuple[bytes, int]]:
-    """Return what an archive for such a node holds besides the code: each file's content and mode, by its path."""
-    return {RESERVED: (runner(), tar.EXECUTABLE)}
+def added(plan: CodePlan, home: Path | None) -> Generated:
+    """Return what an archive for such a node holds besides the code. Raises UserError as `ssh.payload`."""
+    return {RESERVED: (runner(), tar.EXECUTABLE), **ssh.payload(plan, home)}

@@ -221,7 +221,23 @@ def _code(reader: Reader, request: Request, facts: Facts) -> CodePlan:
         strict_links=not facts.runs_here,
         reserved=facts.reserves_runner,
         max_bytes=request.max_bytes,
+        ssh=() if facts.runs_here else _ssh(reader.node),
+        ssh_private_keys=_is_true(reader.node, "ssh_private_keys"),
     )
+
+
+def _ssh(config: Section) -> tuple[str, ...]:
+    """The files of `~/.ssh` that the template lists; what is wrong with them is told by the service's options."""
+    code = config.given("code")
+    node = code.given("ssh") if isinstance(code, Section) else None
+    found = node.items if isinstance(node, Items) else ()
+    return tuple(dict.fromkeys(item.raw for item in found if isinstance(item, Scalar)))
+
+
+def _is_true(config: Section, key: str) -> bool:
+    code = config.given("code")
+    node = code.given(key) if isinstance(code, Section) else None
+    return isinstance(node, Scalar) and node.value is True
 
 
 def ignored(config: Section, start: Path) -> list[IgnoreLine]:

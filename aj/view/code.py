@@ -55,6 +55,12 @@ def members(selection: Selection) -> list[Item]:
     ]  # fmt: skip
 
 
+def added(found: Mapping[bytes, tuple[bytes, int]]) -> list[Item]:
+    """Return files that go along and are no part of the tree: each one's content and mode, by its path."""
+    rows = ((shown(path), len(data)) for path, (data, _) in sorted(found.items()))
+    return [{"path": path, "kind": Kind.FILE.value, "size_bytes": size, "target": None} for path, size in rows]
+
+
 def _file(path: str, size: int) -> Item:
     return {"path": path, "size_bytes": size}
 

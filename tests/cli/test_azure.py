@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -202,6 +203,27 @@ def test_a_printed_body_names_the_archive_that_would_be_made(aj: Typed) -> None:
     with tarfile.open(path) as archive:
         assert archive.getnames() == ["aj_runner.sh", "data.bin", "train.py"]
         assert archive.getmember("aj_runner.sh").mode == 0o755
+
+
+@pytest.mark.rule("C-175", "C-178", "A-114")
+def test_listed_files_of_ssh_go_along_and_are_named(aj: Typed) -> None:
+    known = aj.home.root / ".ssh" / "known_hosts"
+    known.parent.mkdir()
+    known.write_text("example ssh-ed25519 AAAA\n")
+    template = AML + "  code: {ssh: [known_hosts]}\n"
+    (aj.project.directory / "template" / "aml.yaml").write_text(template)
+    files = aj("run", "-t", "aml", "-d", "--show", "files", "python", "train.py").out.decode()
+    assert ".ssh/known_hosts\t25\tfile" in files
+    ran = aj("--json", "run", "-t", "aml", "python", "train.py")
+    document = json.loads(ran.out)
+    assert "~/.ssh/known_hosts travels with the code (`code.ssh`)" in [one["message"] for one in document["warnings"]]
+    body = json.loads(aj.whole.body(document["item"]["name"]))
+    assert body["properties"]["environmentVariables"]["AJ_SSH"] == "1"
+    data = aj.whole.seen.download_blob(
+        f"LocalUpload/{document['item']['code']['archive_sha256']}/code.tar.gz"
+    ).readall()
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        assert archive.getmember(".ssh/known_hosts").mode == 0o600
 
 
 @pytest.mark.rule("C-293")
