@@ -60,7 +60,8 @@ def main(argv: list[str], make_engine: MakeEngine | None = None) -> int:
         starter.tell(errors.document(error))
         return error.exit_code
     starter.tell({"ready": True})
-    return daemon.run()
+    # Everything is put away then; Python itself would still wait for questions that some cloud does not answer.
+    os._exit(daemon.run())
 
 
 def real_engine(settings: Settings, folders: Folders, clock: Clock) -> Engine:

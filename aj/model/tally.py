@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -94,5 +93,12 @@ def _total(samples: Sequence[Sample]) -> Total:
         success_rate=round(completed / (completed + failed), 4) if completed + failed else None,
         gpu_hours=round(sum(used) / 3600, 3) if used else None,
         gpu_jobs=len(used),
-        median_queued_s=round(statistics.median(waited), 3) if waited else None,
+        median_queued_s=round(_median(waited), 3) if waited else None,
     )
+
+
+def _median(values: Sequence[float]) -> float:
+    """The one in the middle; without one, what lies between the two there."""
+    ranked = sorted(values)
+    half = len(ranked) // 2
+    return ranked[half] if len(ranked) % 2 else (ranked[half - 1] + ranked[half]) / 2

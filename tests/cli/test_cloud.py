@@ -6,11 +6,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from aj.base.clock import rfc3339
+from aj.base.clock import SYSTEM, rfc3339
 from aj.cli import submit
 from aj.client import cloudjobs, cloudlogs
 from aj.model.record import RecordState
@@ -23,7 +24,7 @@ from tests.cli.conftest import Shell
 from tests.conftest import RunningDaemon
 from tests.engine.cloud import ONE, TWO, add_job, subscribe, supply
 from tests.servers.authority import TENANT
-from tests.servers.loopback import problem
+from tests.servers.loopback import Stall, problem
 
 HANDLE = f"aml://{ONE}/rg-one/ws-one/{RUN}"
 CLOUDY = ("azure", "urllib3", "msal", "certifi", "cryptography", "requests")
@@ -406,6 +407,20 @@ def test_totals_of_a_workspace_and_of_this_machine(place: Place) -> None:
 
 
 # Weight
+
+
+@pytest.mark.rule("C-222", "C-220")
+def test_a_question_that_azure_does_not_answer_keeps_no_daemon_alive(place: Place) -> None:
+    """The stop does not wait for a question; whoever asked it asks the next daemon."""
+    place.azure.arm_server.on("GET /subscriptions", Stall.BEFORE_ANSWER)
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(place, "quota", "list", "--sing")
+        while "GET /subscriptions" not in place.azure.arm_server.targets():
+            place("queue", "list")  # reads never wait behind it
+        begun = SYSTEM.monotonic()
+        place("daemon", "stop")
+        assert SYSTEM.monotonic() - begun < 10  # its limit is 15 s, four times
+        assert asked.result().code == 0
 
 
 @pytest.mark.rule("C-220", "T31")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,6 +32,14 @@ def test_each_group_adds_up_to_the_whole(samples: list[Sample]) -> None:
         totals = [part.total.total for part in parts]
         assert totals == sorted(totals, reverse=True)
         assert len({part.name for part in parts}) == len(parts)
+
+
+@pytest.mark.rule("C-028")
+@settings(max_examples=40)
+@given(st.lists(st.floats(0, 1e6), min_size=1))
+def test_the_median_wait(waits: list[float]) -> None:
+    found = tally.of([Sample(JobState.RUNNING, queued_s=waited) for waited in waits])
+    assert found.overview.median_queued_s == round(statistics.median(waits), 3)
 
 
 @pytest.mark.rule("C-028", "C-056")
