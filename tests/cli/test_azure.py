@@ -92,7 +92,7 @@ def aj(daemon: RunningDaemon, loopback: None, secure_azurite: Azurite, tmp_path:
         yield Typed(home, project, azure)
 
 
-@pytest.mark.rule("C-009", "C-017", "C-195", "A-117", "A-121", "A-128", "A-179", "A-183")
+@pytest.mark.rule("C-009", "C-017", "C-195", "T100", "A-117", "A-121", "A-128", "A-179", "A-183")
 def test_a_job_for_a_compute_and_the_same_tree_once_more(aj: Typed) -> None:
     ran = aj("--json", "run", "-t", "aml", "python", "train.py", "--lr", "1e-3")
     first = json.loads(ran.out)["item"]
