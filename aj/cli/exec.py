@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from aj.base import proc
 from aj.base.errors import AjError, OptionError, Refused
 from aj.base.noun import dataclass
-from aj.cli import declare, named
+from aj.cli import declare, named, remote
 from aj.cli.declare import Option, Word, filled, whole
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def run(opts: Options, ctx: Context) -> int:
     if first in declare.read(Options).by_spelling:
         raise OptionError(f"`{first}` is no command: options stand before ID", hint=f"`aj exec {first} ... ID CMD`")
     found = named.find(ctx, opts.job)
+    remote.refuse(found, "exec", f"`aj logs {found.id}` shows what it prints, `aj status {found.id}` its portal")
     if found.job is None:
         raise Refused(f"{opts.job} does not run yet", hint=f"`aj queue show q-{found.id}`", code="not-running")
     plan = ctx.client.jobs.exec_plan(found.job.id, opts.command, rank=opts.rank)

@@ -123,6 +123,15 @@ def of_ticket(ticket: Ticket) -> Remote | None:
     return _of(ticket.result.handle, ticket.id, ticket) if ticket.result else None
 
 
+def refuse(found: Found, verb: str, hint: str) -> None:
+    """Refuse what reaches only jobs of this machine. Raises UserError for a job that a service of Azure runs."""
+    elsewhere = of_ticket(found.ticket) if found.job is None and found.ticket else None
+    if elsewhere is not None:
+        assert found.ticket is not None, "a job elsewhere has a ticket"
+        words = f"{elsewhere.id} is run by `{found.ticket.service}`: `aj {verb}` reaches jobs of this machine alone"
+        raise UserError(words, hint=hint, code="runs-elsewhere", details={"id": elsewhere.id})
+
+
 def _of(written: str | None, aj_id: str, ticket: Ticket | None) -> Remote | None:
     try:
         found = handle.parse(written or "")

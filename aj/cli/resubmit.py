@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import Refused
 from aj.base.noun import dataclass
-from aj.cli import named
+from aj.cli import named, remote
 from aj.cli.declare import Option, Word, duration, filled
 from aj.view import action
 
@@ -28,6 +28,7 @@ class Options:
 def run(opts: Options, ctx: Context) -> int:
     """Run it again. Raises NotFound, Refused for a job that has not ended or is not cleaned up yet."""
     found = named.find(ctx, opts.job)
+    remote.refuse(found, "resubmit", "`aj run` with the same words submits it again")
     if found.job is None:
         raise Refused(f"{opts.job} is no job yet", hint=f"`aj queue retry q-{found.id}`", code="not-a-job")
     answer = ctx.client.jobs.resubmit(found.job.id, when_clean=opts.when_clean, start_timeout_s=opts.timeout_s)

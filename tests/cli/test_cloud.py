@@ -235,6 +235,17 @@ def test_a_recorded_job_has_many_names(place: Place) -> None:
         assert (item["cloud"]["name"], item["ticket"]) == (RUN, None)
 
 
+@pytest.mark.rule("C-024", "C-026")
+def test_what_reaches_this_machine_alone_says_so(place: Place) -> None:
+    recorded(place)
+    for verb, more in (("exec", ("ls",)), ("resubmit", ()), ("job why", ())):
+        refused = place(*verb.split(), "0a1b2c3d", *more, code=2).err
+        assert refused.startswith(
+            f"aj: 0a1b2c3d is run by `aml`: `aj {verb}` reaches jobs of this machine alone\nhint: "
+        )
+    assert place.azure.arm_server.got == []
+
+
 @pytest.mark.rule("C-005", "A-177")
 def test_a_name_that_is_not_ours_is_asked_of_the_chosen_workspace(place: Place) -> None:
     unknown = place("status", "alpha", code=3)

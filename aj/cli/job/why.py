@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import Refused
 from aj.base.noun import dataclass
-from aj.cli import named
+from aj.cli import named, remote
 from aj.cli.declare import Word, filled
 from aj.view import job as view
 
@@ -24,6 +24,7 @@ class Options:
 def run(opts: Options, ctx: Context) -> int:
     """Print the reasons. Raises NotFound, Refused for a submission that is no job yet."""
     what = named.find(ctx, opts.job)
+    remote.refuse(what, "job why", f"`aj status {what.id}`")
     if what.job is None:
         raise Refused(f"{opts.job} is no job yet", hint=f"`aj queue show q-{what.id}`", code="not-a-job")
     ctx.screen.show(view.why(ctx.client.jobs.show(what.job.id)))
