@@ -134,7 +134,7 @@ def make(root: Path) -> StandIn:
     standin.write("aj/__init__.py", "")
     standin.write("aj/version.py", 'VERSION = "9.8.7"\n')
     standin.write("aj/main.py", MAIN)
-    for room in ("__init__", "packs", "errors"):
+    for room in ("__init__", "packs", "errors", "noun"):
         standin.write(f"aj/base/{room}.py", (HOUSE / f"aj/base/{room}.py").read_text())
     for number in range(40):
         standin.write(f"aj/data/part{number}.txt", f"{number}\n" * 5000)

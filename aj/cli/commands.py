@@ -397,6 +397,15 @@ COMMANDS = (
         kind="result/start",
     ),
     command(
+        "daemon upgrade",
+        "start the daemon of this release once no job runs; none starts meanwhile",
+        "aj daemon upgrade",
+        "aj daemon upgrade --force",
+        exits=(2, 7, 130),
+        formats=NO_IDS,
+        kind="result/start",
+    ),
+    command(
         "daemon logs",
         "what the daemon wrote into its log",
         "aj daemon logs --tail 50",

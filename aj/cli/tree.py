@@ -27,6 +27,7 @@ ALIASES: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("job", "ls"): ("job", "list"),
     ("job", "status"): ("job", "show"),
     ("job", "terminate"): ("job", "cancel"),
+    ("api",): ("daemon",),
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from aj.base import proc
+from aj.base import proc, text
 from aj.base.clock import SYSTEM
 from aj.base.errors import AjError, DaemonError, TimedOut
 from aj.base.paths import Project
@@ -20,10 +20,12 @@ from aj.client.presence import Sight
 from aj.store.runtime import Place
 from aj.wire import paths, version
 from aj.wire.daemon import Presence, Started, Status, Stopped
-from aj.wire.messages import Done, Health, Hello
+from aj.wire.messages import Busy, Done, Health, Hello, Hold
 
 GRACE_S = 5.0  # from TERM to KILL
 LEAVING_S = 10.0  # how long one that is on its way out may take
+LEASE_S = 60.0  # for so long nothing starts after the last word of who waits for an upgrade
+LOOK_S = 0.5  # how often the end of the running jobs is looked for
 TELL_S = 10.0  # how often a longer wait is told
 
 
@@ -84,6 +86,30 @@ class Daemon:
         stopped = self.stop(force=force, timeout_s=timeout_s)
         hello = self._line.hello()
         return Started("ok", hello, (*stopped.warnings, *self._resume(before)))
+
+    def upgrade(self, *, force: bool = False) -> Started:
+        """Restart the daemon once no job runs; none starts meanwhile. With `force` the running ones are stopped.
+
+        What was stopped runs again under the new daemon. Raises as `restart`.
+        """
+        told_at = 0.0
+        while (running := self._held(stop=force)) > 0:
+            now = SYSTEM.monotonic()
+            if now - told_at >= TELL_S:
+                told_at = now
+                jobs = text.plural(running, "running job")
+                self._line.telling.waiting(f"{jobs} {'are being stopped' if force else 'to wait for'}")
+            SYSTEM.sleep(LOOK_S)
+        return self.restart()
+
+    def _held(self, *, stop: bool) -> int:
+        """Let no job start for a while; return how many still run, 0 where no daemon answers."""
+        if presence.look(self._line.place).hello is None:
+            return 0
+        try:
+            return self._line.change(Busy, paths.JOBS_HOLD, body=Hold(LEASE_S, stop)).jobs_running
+        except AnswerLost:
+            return self._held(stop=stop)  # saying it again does no harm
 
     def _end(self, place: Place, sight: Sight, who: Identity, *, force: bool, timeout_s: float | None) -> bool:
         """End a living daemon; whether it had to be killed. Raises TimedOut."""

@@ -60,7 +60,10 @@ class Telling:
     waiting: Callable[[str], None] = _quiet  # every ten seconds of a longer wait
 
 
-def ensure(settings: Settings, telling: Telling = Telling()) -> Hello:
+SILENT = Telling()
+
+
+def ensure(settings: Settings, telling: Telling = SILENT) -> Hello:
     """Return the hello of a daemon that this release can talk to, started if need be. Raises DaemonError."""
     place = place_of(settings)
     hello = demand(place, look(place))

@@ -158,6 +158,8 @@ class Drive:
         driver, folder = self._drivers[job.service], self._layout.job(job_id)
         if job.terminating_since is not None:
             driver.terminate(job, folder, GRACE_S if job.grace_s is None else job.grace_s)
+        elif job.recover_for is not None:
+            driver.terminate(job, folder, GRACE_S)
         seen = driver.wait(job, folder, self._stop)
         if seen.fate is Fate.RUNNING:
             return  # the daemon is leaving
@@ -173,6 +175,8 @@ class Drive:
         if job.terminating_since is not None:
             words = seen.message if seen.fate is Fate.EXITED else None
             self._lifecycle.move(job_id, JobState.TERMINATED, Mover.USER, words, reason="terminated", **facts)
+        elif job.recover_for is not None:
+            self._recover(job_id, job.recover_for)
         elif seen.fate is Fate.LOST:
             self._lifecycle.move(job_id, JobState.FAILED, Mover.DRIVER, seen.message, reason=HOST_LOST, **facts)
         elif seen.exit_code == 0:
@@ -180,6 +184,11 @@ class Drive:
         else:
             reason = "out-of-memory" if seen.oom_killed else "setup-failed" if seen.in_setup else None
             self._lifecycle.move(job_id, JobState.ERRORED, Mover.DRIVER, seen.message, reason=reason, **facts)
+
+    def _recover(self, job_id: str, why: str) -> None:
+        """Put a job whose processes were ended back into the line; what it wrote so far stays."""
+        self._lifecycle.move(job_id, JobState.RECOVERING, Mover.MONITOR, why)
+        self._lifecycle.move(job_id, JobState.QUEUED, Mover.MONITOR, why)
 
     def _whole(self, job: Workload) -> Workload:
         """The job with what was asked for. Raises SetupInvalid when that is lost, AjError."""

@@ -36,6 +36,7 @@ from aj.wire.messages import Done, ExecPlan, JobAnswer, JobList
 PLACE = "jobs"  # of the handles `local://jobs/ID`
 LONGEST_SLEEP_S = 3600.0  # nothing is due for longer than that without a look
 LEAVE_S = 2.0  # for all threads together to notice that the daemon is leaving
+UPGRADE = "stopped for the upgrade of the daemon"
 KEEP = Keep()
 
 Publish = Callable[[str, str, Mapping[str, Json]], None]
@@ -316,6 +317,33 @@ class Jobs:
         deadline = None if start_timeout_s is None else self._clock.now() + start_timeout_s
         self._lifecycle.move(job_id, JobState.QUEUED, Mover.USER, deadline_at=deadline)
         self._wake.set()
+
+    def hold(self, lease_s: float, stop: bool) -> int:
+        """Start no job for so long; return how many still run. Those wait in the line, and so do new ones.
+
+        With `stop` the running ones are ended, durably marked to run again: they go back into the line.
+        """
+        self._starter.hold(lease_s)
+        self._wake.set()
+        if stop:
+            for job in self._lifecycle.living():
+                if scheduler.holds(job) and job.service in self._drivers:
+                    self._stop_to_recover(job.id)
+        return self.running()
+
+    def _stop_to_recover(self, job_id: str) -> None:
+        try:
+            with self._lifecycle.alone(job_id):
+                job = self._lifecycle.get(job_id)
+                if not scheduler.holds(job) or job.terminating_since is not None or job.recover_for is not None:
+                    return
+                job = self._lifecycle.note(job_id, recover_for=UPGRADE)
+            if job.state is JobState.RUNNING:  # one in setup is ended when it has come so far
+                self._drivers[job.service].terminate(job, self._layout.job(job_id), GRACE_S)
+        except NotFound:
+            return  # deleted meanwhile
+        except AjError as error:
+            self._log(f"job {job_id} is not stopped: {error}")  # asked again with the next hold
 
     def exec_plan(self, job_id: str, argv: Sequence[str], rank: int) -> ExecPlan:
         """Say how to run a command inside a running job. Raises NotFound, Refused, UserError."""

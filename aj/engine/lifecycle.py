@@ -178,7 +178,7 @@ def _stamps(job: Workload, target: JobState, now: str) -> Mapping[str, object]:
     if target is JobState.RUNNING:
         return {"started_at": now}
     if target is JobState.RECOVERING:
-        return {"recoveries": job.recoveries + 1, "setup_attempt": 0}
+        return {"recoveries": job.recoveries + 1, "setup_attempt": 0, "recover_for": None}
     if job.state.is_final:
         return _fresh(job, now)
     return {}
@@ -204,6 +204,7 @@ def _fresh(job: Workload, now: str) -> Mapping[str, object]:
         "reason": None,
         "terminating_since": None,
         "grace_s": None,
+        "recover_for": None,
         "resubmit_when_clean": False,
         "resubmit_timeout_s": None,
         "notes": (),

@@ -147,7 +147,7 @@ def _reason(job: Workload, free: _Free, in_setup: int, heads: Mapping[str, str])
 
 
 def _has_deadline(job: Workload) -> bool:
-    return job.deadline_at is not None and job.setup_attempt == 0
+    return job.deadline_at is not None and job.setup_attempt == 0 and job.recoveries == 0
 
 
 def _is_expired(job: Workload, now: float) -> bool:

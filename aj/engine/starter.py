@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from aj.backend.protocol import Driver
@@ -22,6 +23,7 @@ from aj.model.state import JobState, Mover
 from aj.model.workload import Workload
 from aj.store.layout import Layout
 
+HELD = "the upgrade of the daemon"
 PATIENCE_S = 30.0  # beyond the grace, for processes that were asked to end
 
 
@@ -49,12 +51,18 @@ class Starter:
         self._guard = threading.Lock()
         self._carried: set[str] = set()
         self._fenced: set[tuple[str, int]] = set()
+        self._held_until = 0.0
 
     @contextlib.contextmanager
     def still(self) -> Iterator[None]:
         """Let nothing start during the block."""
         with self._planning:
             yield
+
+    def hold(self, lease_s: float) -> None:
+        """Start no job for so long, unless this is said again; those that run or are in setup go on."""
+        with self._planning:
+            self._held_until = self._clock.monotonic() + lease_s
 
     def round(self) -> float | None:
         """Start every job whose turn it is and that fits; return when to look again, None when a change tells."""
@@ -63,9 +71,11 @@ class Starter:
             living = self._lifecycle.living()
             places = {name: place_of(driver) for name, driver in self._drivers.items()}
             plan = scheduler.plan(living, places, now)
-            self._act(plan)
+            held_s = self._held_until - self._clock.monotonic()
+            self._act(plan if held_s <= 0 else _nothing_starts(plan))
             fenced_at = self._fence(living, now)
-        return min((at for at in (plan.next_at, fenced_at) if at is not None), default=None)
+        moments = (plan.next_at, fenced_at, now + held_s if held_s > 0 else None)
+        return min((at for at in moments if at is not None), default=None)
 
     def _act(self, plan: scheduler.Plan) -> None:
         for job_id, words in plan.waits.items():
@@ -133,6 +143,11 @@ class Starter:
             self._drivers[job.service].teardown(job, self._layout.job(job.id))
         except (AjError, OSError) as error:
             self._log(f"job {job.id}: {error}")
+
+
+def _nothing_starts(plan: scheduler.Plan) -> scheduler.Plan:
+    """Let those that could start wait too."""
+    return replace(plan, starts={}, waits={**plan.waits, **dict.fromkeys(plan.starts, HELD)})
 
 
 def place_of(driver: Driver) -> scheduler.Place:

@@ -55,6 +55,7 @@ class Workload:
     since the last success, `recoveries` losses of the host. `last_event` is the newest event: the
     record is written first and is the truth, so an event line that a crash kept from the disk is
     added from it. `resubmit_when_clean` is a promise to run it again as soon as the teardown succeeded.
+    `recover_for` says why its processes are being ended so that it runs again.
     `facts` belongs to the backend's driver: what it needs to go on after the daemon was killed.
     """
 
@@ -92,6 +93,7 @@ class Workload:
     reason: str | None = None
     terminating_since: str | None = None
     grace_s: float | None = None
+    recover_for: str | None = None
     resubmit_when_clean: bool = False
     resubmit_timeout_s: float | None = None
     workdir: str | None = None

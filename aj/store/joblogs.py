@@ -94,7 +94,10 @@ def attempts(folder: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
-def files(folder: Path, attempt: int, choice: Choice = Choice()) -> list[LogFile]:
+EVERYTHING = Choice()
+
+
+def files(folder: Path, attempt: int, choice: Choice = EVERYTHING) -> list[LogFile]:
     """Return the streams of one start: the runner's, then by rank, `out` before `err`."""
     try:
         names = os.listdir(attempt_folder(folder, attempt))

@@ -179,6 +179,14 @@ class Pruned:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """Start no job for so many seconds. With `stop` the running ones are ended and run again later."""
+
+    lease_s: float
+    stop: bool = False
+
+
+@dataclass(frozen=True)
 class Done:
     """A plain yes, with what was done and what to know."""
 

@@ -76,6 +76,7 @@ TICKET_RECONCILE = Route("POST", "/v1/queue/{ticket}/reconcile", "queue", holds=
 TICKET_RETRY = Route("POST", "/v1/queue/{ticket}/retry", "queue", ("force",), holds=True, keyed=True, begins=True)
 
 JOBS = Route("GET", "/v1/jobs", "jobs", ("all", "state", "limit"))
+JOBS_HOLD = Route("POST", "/v1/jobs/hold", "hold")
 JOBS_SUBMIT = Route("POST", "/v1/jobs", "jobs", holds=True, begins=True)
 JOB = Route("GET", "/v1/jobs/{id}", "jobs")
 JOB_EVENTS = Route("GET", "/v1/jobs/{id}/events", "jobs")

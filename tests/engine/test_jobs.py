@@ -610,3 +610,73 @@ def test_no_job_leaves_a_value_of_its_environment_in_an_answer(play: Play) -> No
     assert "hush-hush" not in repr(play.engine.show("aaaaaaaa"))
     assert "hush-hush" not in repr(play.engine.list(None, [], 1))
     assert play.engine.show("aaaaaaaa").workload.spec is None
+
+
+# The upgrade of the daemon
+
+
+@pytest.mark.rule("UP-01", "UP-02")
+def test_nothing_starts_while_an_upgrade_waits_for_what_runs(play: Play) -> None:
+    play.admit("aaaaaaaa")
+    play.until("aaaaaaaa", S.RUNNING)
+    assert play.engine.hold(60, stop=False) == 1
+    play.admit("bbbbbbbb")
+    play.that(lambda: play.engine.show("bbbbbbbb").workload.waiting_for == "the upgrade of the daemon")
+    play.driver.ends["aaaaaaaa"] = Observation(Fate.EXITED, exit_code=0)
+    play.until("aaaaaaaa", S.COMPLETED)
+    assert play.engine.hold(60, stop=False) == 0
+    assert play.engine.show("bbbbbbbb").workload.state is S.QUEUED
+    play.engine.stop()
+    play.again().adopt(PROJECT)
+    play.until("bbbbbbbb", S.RUNNING)
+
+
+@pytest.mark.rule("UP-02")
+def test_who_waits_for_an_upgrade_and_goes_away_lets_the_jobs_start(play: Play) -> None:
+    play.engine.hold(60, stop=False)
+    play.admit("aaaaaaaa")
+    play.that(lambda: play.engine.show("aaaaaaaa").workload.waiting_for is not None)
+    play.clock.at += 61
+    play.until("aaaaaaaa", S.RUNNING)
+
+
+@pytest.mark.rule("UP-03", "LC-09")
+def test_a_forced_upgrade_stops_what_runs_and_it_runs_again_afterwards(play: Play) -> None:
+    play.admit("aaaaaaaa", start_timeout_s=30.0)
+    play.until("aaaaaaaa", S.RUNNING)
+    play.engine.hold(600, stop=True)
+    job = play.until("aaaaaaaa", S.QUEUED)
+    assert (job.recoveries, job.setup_attempt, job.attempt, job.recover_for) == (1, 0, 1, None)
+    assert (job.exit_code, job.completed_at, job.message) == (None, None, "stopped for the upgrade of the daemon")
+    assert [one.state.value for one in play.engine.show("aaaaaaaa").events][-3:] == ["running", "recovering", "queued"]
+    assert play.driver.done.count(("aaaaaaaa", "terminate 30")) == 1
+    assert play.engine.hold(600, stop=True) == 0
+    play.engine.stop()
+    play.driver.ends.clear()
+    play.clock.at += 100  # past its deadline, which was for the first start
+    play.again().adopt(PROJECT)
+    assert play.until("aaaaaaaa", S.RUNNING).attempt == 2
+    play.driver.ends["aaaaaaaa"] = Observation(Fate.EXITED, exit_code=0)
+    assert play.until("aaaaaaaa", S.COMPLETED).recoveries == 1
+
+
+@pytest.mark.rule("UP-03")
+def test_a_daemon_that_dies_in_the_midst_of_it_is_replaced_by_one_that_goes_on(play: Play) -> None:
+    play.admit("aaaaaaaa")
+    play.until("aaaaaaaa", S.RUNNING)
+    play.engine.stop()
+    jobs.save(play.home.layout, replace(jobs.read(play.home.layout, "aaaaaaaa"), recover_for="an upgrade"))
+    play.again().adopt(PROJECT)
+    play.that(lambda: ("aaaaaaaa", "terminate 30") in play.driver.done)
+    play.driver.ends.clear()
+    job = play.until("aaaaaaaa", S.RUNNING)
+    play.that(lambda: play.engine.show("aaaaaaaa").workload.attempt == 2)
+    assert job.recoveries in (0, 1)
+
+
+def test_what_is_asked_to_end_does_not_run_again(play: Play) -> None:
+    play.admit("aaaaaaaa")
+    play.until("aaaaaaaa", S.RUNNING)
+    play.engine.terminate("aaaaaaaa", None)
+    play.engine.hold(600, stop=True)
+    assert play.until("aaaaaaaa", S.TERMINATED).recoveries == 0

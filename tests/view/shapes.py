@@ -33,6 +33,8 @@ def check_document(raw: bytes) -> Any:
     kind = document["kind"]
     if kind == "result":
         own = f"result/{document['action']}"
-        kind = {"result/restart": "result/start"}.get(own, own if own in schema.KINDS else "result")
+        kind = {"result/restart": "result/start", "result/upgrade": "result/start"}.get(
+            own, own if own in schema.KINDS else "result"
+        )
     jsonschema.validate(document, closed(schema.whole(kind)))
     return document

@@ -9,7 +9,7 @@ from aj.base.errors import UserError
 from aj.daemon.call import Answer, Call, Handler, reply
 from aj.model.state import JobState
 from aj.wire import paths
-from aj.wire.messages import Exec, JobAnswer, Resubmit, Terminate
+from aj.wire.messages import Exec, Hold, JobAnswer, Resubmit, Terminate
 from aj.wire.paths import Route
 
 LIMIT = 200  # jobs of a list when nobody says how many
@@ -66,8 +66,16 @@ def delete(call: Call) -> Answer:
     return reply(call.engine.jobs.delete(call.name))
 
 
+def hold(call: Call) -> Answer:
+    """Start no job for a while; say how busy it still is."""
+    asked = call.decode(Hold)
+    call.engine.jobs.hold(asked.lease_s, asked.stop)
+    return reply(call.engine.busy())
+
+
 HANDLERS: Mapping[Route, Handler] = {
     paths.JOBS: listing,
+    paths.JOBS_HOLD: hold,
     paths.JOB: show,
     paths.JOB_EVENTS: show,
     paths.JOB_WAIT: wait,
