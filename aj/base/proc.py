@@ -244,6 +244,14 @@ def readable(handle: int, timeout_s: float) -> bool:
     return bool(poll.poll(timeout_s * 1000))
 
 
+def executable(pid: int) -> str:
+    """Return the file that a process runs, empty where the system does not tell. It changes with every exec."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+
+
 def is_program(pid: int, *words: str) -> bool:
     """Tell whether a process was started with one of these words among its own."""
     try:

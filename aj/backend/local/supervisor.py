@@ -66,7 +66,7 @@ class Supervisor:
         self._started_at: float | None = None
         self._message: str | None = None
         self._kill_at: float | None = None  # set once the end has begun
-        self._told: set[int] = set()
+        self._told: set[tuple[int, str]] = set()
 
     def run(self) -> None:
         """Run the job to its end and leave nothing behind."""
@@ -184,9 +184,13 @@ class Supervisor:
         self._tell()
 
     def _tell(self) -> None:
-        """Tell every process to end, and later those that were begun while the others heard of it."""
-        new = self._members() - self._told
-        strays.send(new, signal.SIGTERM)
+        """Tell every process to end, and later those that were begun while the others heard of it.
+
+        A process that has become another program hears it again: between fork and exec the signal still goes
+        to the shell's own handler, and is lost with it.
+        """
+        new = {(pid, proc.executable(pid)) for pid in self._members()} - self._told
+        strays.send([pid for pid, _ in new], signal.SIGTERM)
         self._told |= new
 
     def _members(self) -> set[int]:

@@ -91,6 +91,16 @@ def test_a_process_that_is_begun_while_the_others_are_told_is_told_as_well(yard:
     assert is_gone(int((yard.work(job_id) / "pid").read_text()))
 
 
+def test_a_process_that_becomes_another_program_is_told_again(yard: Yard) -> None:
+    line = "trap 'exec sleep 300' TERM; echo > up; while :; do sleep 0.02; done"
+    job_id = yard.shell(line)
+    yard.wait_for(yard.work(job_id) / "up")
+    begun = clocks.SYSTEM.monotonic()
+    yard.engine.terminate(job_id, 60)
+    assert yard.done(job_id).state is JobState.TERMINATED
+    assert clocks.SYSTEM.monotonic() - begun < 30
+
+
 def test_a_second_request_may_shorten_the_grace(yard: Yard) -> None:
     job_id = yard.shell("trap '' TERM; echo > up; while :; do sleep 0.05; done")
     yard.wait_for(yard.work(job_id) / "up")
