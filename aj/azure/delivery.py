@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from aj.azure import blobs, blocks, datastores
 from aj.azure.arm import Session, Workspace
-from aj.azure.blobs import Access, Container, Limits, Place, SignedIn
+from aj.azure.blobs import Container
 from aj.azure.blocks import SIZES, Sizes, Source, Uploaded
+from aj.azure.line import Access, ByToken, Limits, Place
 from aj.azure.submission import Delivered, Parcel
 from aj.base import units
 from aj.base.errors import NotFound, Refused, RemoteError
@@ -49,7 +50,7 @@ class Delivery:
 
     def _with_access(self, session: Session, workspace: Workspace, place: Place, act: Callable[[Container], T]) -> T:
         try:
-            return self._opened(place, SignedIn(session.tokens, session.tenant), act)
+            return self._opened(place, ByToken(session.tokens, session.tenant), act)
         except Refused as error:
             if error.code != "forbidden" or not self.allow_account_key:
                 raise

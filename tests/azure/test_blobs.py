@@ -24,9 +24,10 @@ import pytest
 from azure.storage.blob import ContainerClient, ContainerSasPermissions, generate_container_sas
 
 from aj.azure import blobs, blocks
-from aj.azure.blobs import Container, Limits, SignedIn
+from aj.azure.blobs import Container
 from aj.azure.blocks import MIB, Sizes, Uploaded
 from aj.azure.datastores import Secret
+from aj.azure.line import ByToken, Limits, Place
 from aj.base.clock import SYSTEM
 from aj.base.errors import AjError, AuthError, ConfigError, NotFound, Refused, Unavailable, UserError
 from aj.base.settings import Settings
@@ -163,7 +164,7 @@ def test_a_blob_of_another_size_is_refused_and_left_alone(yard: Yard) -> None:
 @pytest.mark.rule("A-118")
 def test_any_other_answer_to_the_question_is_no_reason_to_upload(clock: MovedClock) -> None:
     with serving(lambda got: Answer(400, headers={"x-ms-error-code": "InvalidUri"})) as server:
-        place = blobs.Place(ACCOUNT, "code", f"{server.url}/{ACCOUNT}")
+        place = Place(ACCOUNT, "code", f"{server.url}/{ACCOUNT}")
         source = blocks.of_bytes(b"code", GZIP, "the test's bytes")
         with (
             blobs.opened(place, Secret("AccountKey", KEY), Settings({})) as container,
@@ -336,11 +337,12 @@ CHILD = textwrap.dedent(
     from pathlib import Path
     from aj.azure import blobs, blocks
     from aj.azure.datastores import Secret
+    from aj.azure.line import Place
     from aj.base.clock import SYSTEM
     from aj.base.settings import Settings
 
     place, key, path, sha256, sizes = json.load(sys.stdin)
-    with blobs.opened(blobs.Place(*place), Secret("AccountKey", key), Settings({})) as container:
+    with blobs.opened(Place(*place), Secret("AccountKey", key), Settings({})) as container:
         container.size("warm")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         with blocks.of_file(Path(path), sha256, "application/gzip") as source:
@@ -492,7 +494,7 @@ def test_a_wrong_key_is_told_without_what_was_signed(yard: Yard) -> None:
 )
 def test_each_kind_of_no_has_its_own_words(code: str, words: str) -> None:
     with serving(lambda got: Answer(403, headers={"x-ms-error-code": code})) as server:
-        place = blobs.Place(ACCOUNT, "code", f"{server.url}/{ACCOUNT}")
+        place = Place(ACCOUNT, "code", f"{server.url}/{ACCOUNT}")
         with (
             blobs.opened(place, Secret("AccountKey", KEY), Settings({})) as container,
             pytest.raises(Refused) as caught,
@@ -503,7 +505,7 @@ def test_each_kind_of_no_has_its_own_words(code: str, words: str) -> None:
 
 @pytest.mark.rule("A-011")
 def test_no_signature_stands_in_an_error_of_the_line(clock: MovedClock) -> None:
-    place = blobs.Place(ACCOUNT, "code", f"http://127.0.0.1:1/{ACCOUNT}")
+    place = Place(ACCOUNT, "code", f"http://127.0.0.1:1/{ACCOUNT}")
     with (
         blobs.opened(place, Secret("Sas", "sv=1&sig=planted-secret"), Settings({})) as container,
         pytest.raises(Unavailable) as caught,
@@ -522,7 +524,7 @@ def test_a_token_opens_the_account_by_https(secure_azurite: Azurite, clock: Move
     place = secure_azurite.place(name)
     with ContainerClient(place.url, name, credential=KEY, connection_verify=str(secure_azurite.bundle)) as seen:
         seen.create_container()
-    with blobs.opened(place, SignedIn(issuer, "tenant-1"), secure_azurite.settings) as container:
+    with blobs.opened(place, ByToken(issuer, "tenant-1"), secure_azurite.settings) as container:
         done = blocks.upload(container, name_of(data), blocks.of_bytes(data, GZIP, "x"), clock=clock, sizes=SMALL)
         assert done.sent_bytes == len(data) and container.size(name_of(data)) == len(data)
     assert issuer.asked == [("https://storage.azure.com/.default", "tenant-1", None)]
@@ -559,9 +561,9 @@ def test_a_refused_token_is_renewed_once(refusals: int, tmp_path: Path) -> None:
         return Answer(200, raw=b"12345")
 
     with serving(answer, context) as server:
-        place = blobs.Place(ACCOUNT, "code", f"{server.url}/{ACCOUNT}")
+        place = Place(ACCOUNT, "code", f"{server.url}/{ACCOUNT}")
         settings = Settings({"SSL_CERT_FILE": str(tmp_path / "ca.pem")})
-        with blobs.opened(place, SignedIn(issuer), settings) as container:
+        with blobs.opened(place, ByToken(issuer), settings) as container:
             if refusals == 1:
                 assert container.size("a/b") == 5
             else:
@@ -573,10 +575,10 @@ def test_a_refused_token_is_renewed_once(refusals: int, tmp_path: Path) -> None:
 
 @pytest.mark.rule("A-015b")
 def test_a_token_never_goes_by_plain_http() -> None:
-    place = blobs.Place(ACCOUNT, "code", f"http://127.0.0.1:10000/{ACCOUNT}")
+    place = Place(ACCOUNT, "code", f"http://127.0.0.1:10000/{ACCOUNT}")
     with (
         pytest.raises(ConfigError, match="is plain http, and a token goes by https alone"),
-        blobs.opened(place, SignedIn(Issuer({})), Settings({})),
+        blobs.opened(place, ByToken(Issuer({})), Settings({})),
     ):
         raise AssertionError("it was opened")
 
@@ -585,7 +587,7 @@ def test_a_token_never_goes_by_plain_http() -> None:
 def test_the_proxy_of_the_settings_is_used_and_we_say_who_we_are() -> None:
     with serving(lambda got: Answer(200, raw=b"12345")) as proxy:
         settings = Settings({"HTTP_PROXY": proxy.url})
-        place = blobs.Place("acct", "code", "http://acct.blob.test")
+        place = Place("acct", "code", "http://acct.blob.test")
         with blobs.opened(place, Secret("AccountKey", KEY), settings) as container:
             assert container.size("a/b") == 5
     (got,) = proxy.got
@@ -595,7 +597,7 @@ def test_the_proxy_of_the_settings_is_used_and_we_say_who_we_are() -> None:
 @pytest.mark.rule("A-006")
 def test_a_redirect_is_not_followed() -> None:
     with serving(lambda got: Answer(307, headers={"Location": "http://127.0.0.1:1/elsewhere"})) as server:
-        place = blobs.Place(ACCOUNT, "code", f"{server.url}/{ACCOUNT}")
+        place = Place(ACCOUNT, "code", f"{server.url}/{ACCOUNT}")
         with (
             blobs.opened(place, Secret("AccountKey", KEY), Settings({})) as container,
             pytest.raises(AjError, match="could not look for blob a/b: status 307"),
@@ -664,9 +666,10 @@ def test_the_library_comes_with_the_first_container_and_without_aiohttp(tmp_path
         import sys
         sys.path.insert(0, sys.argv[1])
         from aj.azure import blobs, blocks, datastores
+        from aj.azure.line import Place
         from aj.base.settings import Settings
         assert not [name for name in sys.modules if name.partition(".")[0] in ("azure", "requests", "urllib3")]
-        place = blobs.Place("acct", "code", "http://127.0.0.1:1/acct")
+        place = Place("acct", "code", "http://127.0.0.1:1/acct")
         with blobs.opened(place, datastores.Secret("AccountKey", "a2V5"), Settings({})):
             assert "azure.storage.blob" in sys.modules
         assert sys.modules["aiohttp"] is None

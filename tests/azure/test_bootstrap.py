@@ -9,6 +9,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -285,13 +286,18 @@ def _field(pid: int, number: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[number - 3]
 
 
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A folder that every user may enter and write; pytest's own are closed, and closed again by each run."""
+    with tempfile.TemporaryDirectory(prefix="aj-t-", dir="/tmp") as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
 @pytest.mark.rule("A-133", "A-137")
-def test_somebody_elses_living_process_keeps_its_turn(tmp_path: Path) -> None:
+def test_somebody_elses_living_process_keeps_its_turn(open_path: Path) -> None:
     needs_root()
-    tmp_path.chmod(0o755)
-    for parent in list(tmp_path.parents)[:3]:
-        parent.chmod(parent.stat().st_mode | 0o011)
-    with making(tmp_path, user=NOBODY) as node:
+    with making(open_path, user=NOBODY) as node:
         node.archive()
         node.tmp.chmod(0o777)
         (node.private / f"{AJ_ID}.lock").mkdir(parents=True)
@@ -488,12 +494,9 @@ def test_what_cannot_be_installed_is_named(node: Node, manager: str) -> None:
 
 
 @pytest.mark.rule("A-135")
-def test_who_is_not_root_installs_by_sudo(tmp_path: Path) -> None:
+def test_who_is_not_root_installs_by_sudo(open_path: Path) -> None:
     needs_root()
-    for parent in list(tmp_path.parents)[:3]:
-        parent.chmod(parent.stat().st_mode | 0o011)
-    tmp_path.chmod(0o777)
-    with making(tmp_path, user=NOBODY) as node:
+    with making(open_path, user=NOBODY) as node:
         bare(node, "gzip")
         node.tmp.chmod(0o777)
         node.bin.chmod(0o777)

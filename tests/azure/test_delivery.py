@@ -14,10 +14,10 @@ from azure.storage.blob import ContainerClient
 
 from aj.azure import delivery
 from aj.azure.arm import Session
-from aj.azure.blobs import Place
 from aj.azure.blocks import Sizes
 from aj.azure.datastores import CODE
 from aj.azure.delivery import Delivery
+from aj.azure.line import Place
 from aj.azure.submission import Delivered, Parcel
 from aj.base.errors import AjError, NotFound, Refused, RemoteError, UserError
 from aj.model.commandjob import Code

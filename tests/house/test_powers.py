@@ -23,7 +23,7 @@ ROOMS: dict[str, set[str]] = {
     "platformdirs": {"base/paths.py"},
     "urllib3": {"net/pool.py"},
     "ssl": {"net/pool.py"},
-    "azure": {"net/credentials.py", "azure/blobs.py"},
+    "azure": {"net/credentials.py", "azure/line.py", "azure/blobs.py", "azure/signatures.py"},
     "msal": set(),
     "requests": set(),
 }

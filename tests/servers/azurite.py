@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from aj.azure.blobs import Place
 from aj.azure.datastores import Secret
+from aj.azure.line import Place
 from aj.base.clock import SYSTEM
 from aj.base.settings import Settings
 from aj.net.clouds import BLOB_SCOPE
