@@ -26,7 +26,7 @@ from aj.base.clock import SYSTEM
 from aj.base.settings import Settings
 from aj.net.clouds import BLOB_SCOPE
 from aj.net.token import Token
-from tests.servers.azure import Issuer
+from tests.servers.azure import TENANT, Issuer
 
 MAIN = Path(__file__).resolve().parents[1] / "node_modules/azurite/dist/src/blob/main.js"
 ACCOUNT = "devstoreaccount1"
@@ -75,6 +75,7 @@ class Accepted(Issuer):
             return given
         now = int(SYSTEM.now())
         more = {"aud": "https://storage.azure.com", "iss": "https://sts.windows.net/t/", "iat": now, "nbf": now - 60}
+        more |= {"oid": self.person, "tid": TENANT}
         head, _, end = given.value.split(".")
         body = base64.urlsafe_b64encode(json.dumps({**more, "exp": now + 3600}).encode()).decode().rstrip("=")
         return Token(f"{head}.{body}.{end}", given.expires_at, given.source)
