@@ -82,7 +82,7 @@ azure/  Azure, one verb a function
     accounts       Storage accounts
     arm            The Resource Manager
     asker          Who asks: what Azure told one person is never shown to another
-    blobs          The door to blob storage
+    blobs          One container of blob storage, and the few requests by which a file comes into it, once
     blocks         A file into a container, once
     chosen         What the user's settings say to Azure
     clusters       Virtual clusters
@@ -100,12 +100,13 @@ azure/  Azure, one verb a function
     images         Images of the service's own
     instances      Instance types: the catalogue of what a virtual cluster's machines are, region by region
     jobs           Jobs of a workspace
+    line           The line to a storage account
     logs           Log files of a run
     memory         Small findings kept for later
-    nodescripts    The shell programs of a node
     office         What every service that puts jobs into a workspace does alike
     quota          Usages: how much of each machine family a subscription has in use in a region
     sessions       Sessions: how this process speaks to the clouds of its users
+    signatures     Signed addresses of blobs
     states         What the service's words for the state of a job mean to us
     submission     From a planned job to a job of a workspace
     subscriptions  Subscriptions: those this user sees and may use

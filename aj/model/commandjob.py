@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
+from aj.base import units
 from aj.base.errors import UserError
 from aj.base.noun import dataclass
 from aj.model import job, words
@@ -23,6 +24,8 @@ BOOTSTRAP, ARCHIVE = "aj_bootstrap", "aj_code_archive"
 COMMAND = f"bash ${{{{inputs.{BOOTSTRAP}}}}} ${{{{inputs.{ARCHIVE}}}}}"
 ENVIRONMENT = "aj"  # the name under which images are registered; the version tells which
 UNSETTLED = "<resolved at submission>"  # stands in a dry run for what only the service can tell
+# Linux starts no program with a longer word or variable than 128 KiB; the runner adds lines of its own.
+LONGEST = 128 * 1024 - 4096
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,254}\Z")
 _ENVIRONMENT_ID = re.compile(r"/subscriptions/.+/environments/[^/]+/versions/[^/]+\Z")
 # From the largest to the smallest; the service knows no larger one than `g`.
@@ -122,23 +125,49 @@ def environment(
     shm_bytes: int | None = None,
     defaults: Mapping[str, str] | None = None,
     settled: Mapping[str, str] | None = None,
+    setup_timeout_s: float | None = None,
 ) -> dict[str, str]:
     """Return the environment of the job, in rising order: defaults, the user's own, `settled`, and ours.
 
     `defaults` give way to the user's own values, `settled` do not. `accepted_at` is an RFC 3339 moment in UTC.
+    Raises UserError when a node could not start what the job runs.
     """
     shm = {} if shm_bytes is None else {"SHM_SIZE": shm_text(shm_bytes)}
     ours = job.injected(spec, accepted_at=accepted_at, digest=code.digest, archive_sha256=code.archive_sha256)
     folders = {f"AZUREML_DATAREFERENCE_{store.key}": store.folder for store in stores}
-    return {**shm, **(defaults or {}), **spec.env, **(settled or {}), **folders, **ours, **program(spec)}
+    return {
+        **shm,
+        **(defaults or {}),
+        **spec.env,
+        **(settled or {}),
+        **folders,
+        **ours,
+        **program(spec, setup_timeout_s),
+    }
 
 
-def program(spec: JobSpec) -> dict[str, str]:
-    """Return what the job runs, for the runner to read: setup lines, then the template's lines and the command."""
+def program(spec: JobSpec, setup_timeout_s: float | None = None) -> dict[str, str]:
+    """Return what the job runs, for the runner to read: setup lines, then the template's lines and the command.
+
+    Raises UserError when it is too long for a node to start.
+    """
     lines = [*spec.lines, *([words.line(spec.argv)] if spec.argv else [])]
     setup = {"AJ_SETUP": "\n".join(spec.setup)} if spec.setup else {}
+    limit = {"AJ_SETUP_TIMEOUT": str(math.ceil(setup_timeout_s))} if spec.setup and setup_timeout_s else {}
     ssh = {"AJ_SSH": "1"} if spec.code.ssh else {}  # the archive brings files for ssh
-    return {**setup, **ssh, "AJ_COMMAND": "\n".join(lines)}
+    command = "\n".join(lines)
+    _check_length("setup", setup.get("AJ_SETUP", ""))
+    _check_length("command", command)
+    return {**setup, **limit, **ssh, "AJ_COMMAND": command}
+
+
+def _check_length(what: str, lines: str) -> None:
+    size = len(lines.encode())
+    if size > LONGEST:
+        raise UserError(
+            f"the {what} of the job is {units.size(size)} long, and no node starts more than {units.size(LONGEST)}",
+            hint="put it into a script of the project, and run that",
+        )
 
 
 def checked_name(name: str) -> str:

@@ -12,7 +12,7 @@ MEANINGS: Mapping[int, str] = MappingProxyType(
         111: "the code that arrived is not the code that was sent",
         112: "the code could not be unpacked, or holds no runner",
         113: "the process that ran setup on the node died",
-        114: "the code was not unpacked within the limit",
+        114: "the code was not unpacked, or the setup not done, within the limit",
         116: "a tool that was fetched is not the one that was asked for",
         117: "the node has no program that can download",
         118: "a storage container could not be mounted",

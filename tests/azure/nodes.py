@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aj.azure import nodescripts
+import aj
 
 BASH = shutil.which("bash") or "/bin/bash"
-BOOTSTRAP = nodescripts.SCRIPTS / "aj_bootstrap.sh"
-RUNNER = nodescripts.SCRIPTS / "aj_runner.sh"
+SCRIPTS = Path(aj.__file__).parent / "azure/scripts"
+BOOTSTRAP = SCRIPTS / "aj_bootstrap.sh"
+RUNNER = SCRIPTS / "aj_runner.sh"
 AJ_ID = "0a1b2c3d"
 LIMIT_S = 60  # for what takes a moment on an idle machine
 # A runner that says where it is and with what.

@@ -108,7 +108,7 @@ def relay(azurite: Azurite) -> Iterator[Relay]:
 # Once, and then never again
 
 
-@pytest.mark.rule("A-118", "A-119", "C-195")
+@pytest.mark.rule("A-118", "A-119", "C-195", "T102")
 @pytest.mark.parametrize("size", [1, 64 * KIB - 1, 64 * KIB, 64 * KIB + 1, 96 * KIB, 400_001])
 def test_what_is_uploaded_is_there_whole_and_is_sent_once(yard: Yard, relay: Relay, size: int) -> None:
     data = some(size)
@@ -185,7 +185,7 @@ def test_a_container_that_is_not_there_is_named(yard: Yard) -> None:
 # Lines that break
 
 
-@pytest.mark.rule("A-11A")
+@pytest.mark.rule("A-11A", "T27")
 def test_a_block_is_sent_again_alone(yard: Yard, relay: Relay) -> None:
     data = some(10 * 32 * KIB)
     fault = relay.on("comp=block&", End.CUT, after=20 * KIB, times=2)
@@ -231,7 +231,7 @@ def test_a_lost_answer_to_the_last_request_is_success(yard: Yard, relay: Relay, 
     assert [head.split()[0] for head in relay.heads[-2:]] == [b"PUT", b"HEAD"]
 
 
-@pytest.mark.rule("A-001", "A-11A")
+@pytest.mark.rule("A-001", "A-11A", "T28")
 @pytest.mark.parametrize("way", Way)
 def test_a_line_on_which_nothing_moves_is_given_up(yard: Yard, relay: Relay, way: Way) -> None:
     data = some(6 * MIB)
@@ -242,7 +242,7 @@ def test_a_line_on_which_nothing_moves_is_given_up(yard: Yard, relay: Relay, way
     assert fault.hits == 4
 
 
-@pytest.mark.rule("A-001", "A-11A")
+@pytest.mark.rule("A-001", "A-11A", "T27", "T28")
 def test_a_slow_line_is_no_stalled_one(yard: Yard, relay: Relay) -> None:
     data = some(6 * MIB)
     fault = relay.on("x-ms-blob-type: BlockBlob", End.SLOW, pause_s=0.003)  # 6 MiB in pieces of 16 KiB: 1.2 s

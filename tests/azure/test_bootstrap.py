@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from aj.azure import nodescripts
 from aj.base import proc
-from aj.base.errors import UserError
+from aj.model import exits
 from aj.model.code import CodePlan
 from aj.pack import archive, walk
+from aj.pack import node as programs
 from tests.azure.nodes import AJ_ID, BASH, BOOTSTRAP, RUNNER, Ended, Node, ended, kill, until
 from tests.azure.nodes import node as making
 from tests.house.test_pages import need
@@ -55,9 +55,8 @@ def test_both_scripts_are_clean_to_the_linter() -> None:
 
 @pytest.mark.rule("A-130", "C-190")
 def test_they_are_the_same_bytes_for_every_job() -> None:
-    assert nodescripts.bootstrap() == BOOTSTRAP.read_bytes()
-    assert re.fullmatch(r"[0-9a-f]{64}", nodescripts.bootstrap_sha256())
-    assert dict(nodescripts.members()) == {b"aj_runner.sh": (RUNNER.read_bytes(), 0o755)}
+    assert programs.bootstrap() == BOOTSTRAP.read_bytes()
+    assert dict(programs.added(CodePlan("/x"), None)) == {b"aj_runner.sh": (RUNNER.read_bytes(), 0o755)}
 
 
 def test_what_both_do_is_written_alike() -> None:
@@ -76,13 +75,7 @@ def test_each_status_of_ours_has_a_meaning() -> None:
         int(code) for path in (BOOTSTRAP, RUNNER) for code in re.findall(r"aj_(?:die|fail) (\d+)", path.read_text())
     }
     assert used == {110, 111, 112, 113, 114}
-    assert used < set(nodescripts.MEANINGS) <= set(range(110, 120))
-
-
-def test_a_program_too_long_for_a_node_is_refused() -> None:
-    nodescripts.check({"AJ_COMMAND": "x" * nodescripts.LONGEST, "OTHER": "y" * 10**6})
-    with pytest.raises(UserError, match=r"the setup of the job is 128\.0 KiB long, and no node starts more than 124"):
-        nodescripts.check({"AJ_SETUP": "ü" * 65536})
+    assert used < set(exits.MEANINGS) <= set(range(110, 120))
 
 
 # Input
@@ -348,7 +341,7 @@ def test_unpacking_has_a_limit_in_all(node: Node) -> None:
 # Whatever fails
 
 
-@pytest.mark.rule("A-135", "A-136", "C-196")
+@pytest.mark.rule("A-135", "A-136", "C-196", "T102")
 def test_another_archive_than_expected_ends_all_with_one_message(node: Node) -> None:
     path = node.archive()
     good = path.read_bytes()
@@ -569,7 +562,7 @@ def test_packed_code_runs_on_a_node(node: Node, tmp_path: Path) -> None:
     (project / "src").mkdir(parents=True)
     (project / "src/train.sh").write_text('echo "rank $RANK of $WORLD_SIZE in $(basename "$PWD"): $1"; exit 5\n')
     plan = CodePlan(str(project), reserved=True)
-    packed = archive.pack(walk.select(plan), folder=tmp_path / "kept", generated=nodescripts.members())
+    packed = archive.pack(walk.select(plan), folder=tmp_path / "kept", generated=programs.added(plan, None))
     path = archive.find(tmp_path / "kept", packed)
     assert path is not None
     node.env["AJ_CODE_ARCHIVE_SHA256"] = packed.archive_sha256

@@ -180,6 +180,18 @@ def test_what_runs_travels_as_variables() -> None:
         "AJ_COMMAND": "cd src\npython 'a b.py' '$HOME'",
     }
     assert commandjob.program(spec()) == {"AJ_COMMAND": "python train.py"}
+    assert commandjob.program(one, 89.2)["AJ_SETUP_TIMEOUT"] == "90"
+    assert "AJ_SETUP_TIMEOUT" not in commandjob.program(spec(), 90)  # there is no setup
     assert properties(CommandJob(one, CODE, "c", ENVIRONMENT, {}))["command"] == (
         "bash ${{inputs.aj_bootstrap}} ${{inputs.aj_code_archive}}"
     )
+
+
+@pytest.mark.rule("A-147")
+def test_what_no_node_could_start_is_refused() -> None:
+    longest = commandjob.LONGEST
+    commandjob.program(spec(argv=("x" * longest,)))
+    with pytest.raises(UserError, match=r"the command of the job is 124\.0 KiB long, and no node starts more than 124"):
+        commandjob.program(spec(argv=("x" * (longest + 1),)))
+    with pytest.raises(UserError, match=r"the setup of the job is 128\.0 KiB long"):
+        commandjob.program(spec(setup=("ü" * 65536,)))

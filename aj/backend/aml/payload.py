@@ -51,7 +51,14 @@ def stores(chosen: Options, cloud: str) -> tuple[Store, ...]:
 def build(spec: JobSpec, chosen: Options, code: Code, facts: Facts, *, accepted_at: str) -> dict[str, Json]:
     """Return the body of the request. Raises UserError on what the service would not take."""
     mounted = stores(chosen, facts.cloud)
-    env = commandjob.environment(spec, code, accepted_at=accepted_at, stores=mounted, shm_bytes=chosen.shm_bytes)
+    env = commandjob.environment(
+        spec,
+        code,
+        accepted_at=accepted_at,
+        stores=mounted,
+        shm_bytes=chosen.shm_bytes,
+        setup_timeout_s=chosen.setup_timeout_s,
+    )
     return CommandJob(
         spec,
         code,

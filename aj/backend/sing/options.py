@@ -36,6 +36,7 @@ class Options:
     mounts: tuple[Mount, ...] = ()
     shm_bytes: int | None = None
     timeout_s: float | None = None
+    setup_timeout_s: float | None = None
     description: str | None = None
     ssh_files: tuple[str, ...] = ()
     facts: Facts = field(default_factory=Facts)
@@ -62,6 +63,7 @@ def parse(config: Section) -> Options:
         mounts=sections.mounts(reader),
         shm_bytes=sections.shm_size(job.section("submit_args").section("container_args")),
         timeout_s=job.seconds("timeout"),
+        setup_timeout_s=reader.section("environment").seconds("setup_timeout"),
         description=job.text("description") or reader.text("description"),
         ssh_files=sections.ssh_files(reader),
         facts=Facts(image=image, zero_gpus=False, reserves_runner=True, warnings=tuple(reader.issues)),

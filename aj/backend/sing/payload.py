@@ -83,6 +83,7 @@ def build(spec: JobSpec, chosen: Options, code: Code, facts: Facts, *, accepted_
         shm_bytes=chosen.shm_bytes,
         defaults=DEFAULTS,
         settled=_identity(chosen, facts),
+        setup_timeout_s=chosen.setup_timeout_s,
     )
     return CommandJob(
         spec,

@@ -123,6 +123,13 @@ def test_shared_memory_and_mounts(tmp_path: Path) -> None:
     assert list(found["outputs"]) == ["d"]
 
 
+@pytest.mark.rule("A-142")
+def test_the_limit_of_the_setup_travels_with_it(tmp_path: Path) -> None:
+    template = TEMPLATE.replace("image: train:1}", "image: train:1, setup: [make], setup_timeout: 15m}")
+    found = properties(tmp_path, template)["environmentVariables"]
+    assert (found["AJ_SETUP"], found["AJ_SETUP_TIMEOUT"]) == ("make", "900")
+
+
 @pytest.mark.rule("A-12B")
 def test_a_dry_run_differs_only_where_the_service_was_not_asked(tmp_path: Path) -> None:
     shown = payload.preview(spec(tmp_path, TEMPLATE), PACKED, cloud="public", accepted_at=AT)

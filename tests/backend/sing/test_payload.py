@@ -251,3 +251,9 @@ def test_a_dry_run_differs_only_where_the_service_was_not_asked(tmp_path: Path) 
     assert json.dumps(shown) == filled
     assert UNSETTLED == "<resolved at submission>"
     assert UNSETTLED not in json.dumps(real)
+
+
+@pytest.mark.rule("A-142")
+def test_the_limit_of_the_setup_travels_with_it(tmp_path: Path) -> None:
+    body = build(spec(tmp_path, TEMPLATE.replace("[pip install -e .]}", "[pip install -e .], setup_timeout: 2h}")))
+    assert body["properties"]["environmentVariables"]["AJ_SETUP_TIMEOUT"] == "7200"
