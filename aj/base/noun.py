@@ -1,4 +1,4 @@
-"""Frozen dataclasses that cost a start next to nothing: `@dataclass(frozen=True)`, with the standard meaning.
+"""Dataclasses that cost a start next to nothing: `@dataclass` and `@dataclass(frozen=True)`, meaning the standard ones.
 
 The standard library writes and compiles six functions for every class at its import, which made a third of a
 short command. Here all classes share five of them, and `__init__` is compiled with a class's first instance.
@@ -8,7 +8,7 @@ A class of this kind may only be inherited by another one.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING
@@ -17,25 +17,32 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:
 
-    def dataclass(*, frozen: bool) -> Callable[[type], type]:
-        """Make a frozen dataclass of a class, compared and hashed by its fields. Raises TypeError for any other."""
-        if not frozen:
-            raise TypeError("only frozen classes are made here: take the standard `dataclasses`")
-        return _noun
+    def dataclass(cls: type | None = None, /, *, frozen: bool = False) -> type | Callable[[type], type]:
+        """Make a dataclass of a class; a frozen one is hashed by its fields too. Raises TypeError."""
+        make = _frozen if frozen else _changing
+        return make if cls is None else make(cls)
 
 
 _COMPARED: dict[type, tuple[str, ...]] = {}  # the names of the fields that make two instances equal
 
 
-def _noun(cls: type) -> type:
-    own = set(vars(cls))
-    if own & {"__setattr__", "__delattr__"}:
+def _changing(cls: type) -> type:
+    return _made(cls, {"__repr__": _repr, "__eq__": _eq, "__hash__": None})
+
+
+def _frozen(cls: type) -> type:
+    if {"__setattr__", "__delattr__"} & set(vars(cls)):
         raise TypeError(f"{cls.__name__} is frozen and cannot have a `__setattr__` or `__delattr__` of its own")
+    shared = {"__repr__": _repr, "__eq__": _eq, "__hash__": _hash, "__setattr__": _setattr, "__delattr__": _delattr}
+    return _made(cls, shared)
+
+
+def _made(cls: type, shared: Mapping[str, object]) -> type:
+    own = set(vars(cls))
     if "__eq__" in own and vars(cls)["__hash__"] is None:
         own.remove("__hash__")  # Python's answer to an `__eq__`, not the author's
     cls.__doc__ = cls.__doc__ or cls.__name__  # without one the standard decorator would compose a signature
     made: type = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
-    shared = {"__repr__": _repr, "__eq__": _eq, "__hash__": _hash, "__setattr__": _setattr, "__delattr__": _delattr}
     for name, function in {**shared, "__init__": _first_init(made)}.items():
         if name not in own:
             setattr(made, name, function)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from aj.base.noun import dataclass
 from aj.cli import leaving
 from aj.client.cloudlogs import CloudLogs, Piece, Wanted, rank_of
 from aj.view import logs as view

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aj.base import clock, paths, text
 from aj.base.clock import Clock
 from aj.base.errors import AjError, ConfigError, OptionError, UserError
+from aj.base.noun import dataclass
 from aj.base.settings import Settings
 from aj.cli.leaf import Command
 from aj.cli.words import FORMATS, Globals

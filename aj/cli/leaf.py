@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aj.base.noun import dataclass
 
 ALL = ("table", "json", "jsonl", "yaml", "name")
 NO_IDS = ("table", "json", "jsonl", "yaml")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base import clock, units
 from aj.base.errors import AjError, NotFound, OptionError
+from aj.base.noun import dataclass
 from aj.cli import leaving, named
 from aj.cli.declare import Option, Word, choice, filled, whole
 from aj.model.log import Source

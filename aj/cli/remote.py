@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aj.base.errors import AuthError, NotFound, UserError
+from aj.base.noun import dataclass
 from aj.cli import named
 from aj.client.jobs import choose
 from aj.model import handle, names

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from aj.base.noun import dataclass
 from aj.cli import recent, remote
 from aj.cli.declare import Option, Word, filled
 from aj.cli.remote import Remote

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base import units
 from aj.base.errors import OptionError, gravest
+from aj.base.noun import dataclass
 from aj.cli import remote, several
 from aj.cli.declare import Option, Word, duration, filled
 from aj.cli.remote import Remote

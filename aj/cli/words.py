@@ -8,10 +8,11 @@ value that looks like an option is still a value, and an unknown option is an er
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from aj.base.errors import OptionError
+from aj.base.noun import dataclass
 from aj.cli import hints, tree
 from aj.cli.declare import Declaration, Option, choice, filled
 from aj.cli.leaf import Command

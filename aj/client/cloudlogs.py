@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from aj.base.clock import SYSTEM, Clock
 from aj.base.errors import NotFound
+from aj.base.noun import dataclass
 from aj.client.cloudjobs import LOOK_S, SLOWER, SLOWEST_S, CloudJobs, overdue
 from aj.wire.azure import FilePage, LogFiles
 

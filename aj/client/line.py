@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 from urllib.parse import quote
 
 from aj.base.errors import AjError, DaemonError
+from aj.base.noun import dataclass
 from aj.base.paths import Project
 from aj.base.settings import Settings
 from aj.client import launch, presence

@@ -10,9 +10,10 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aj.base.errors import Refused
+from aj.base.noun import dataclass
 from aj.daemon.front import Reply
 
 KEPT = 1000  # answers, of at most some kilobytes each: an hour of hard scripting

@@ -12,13 +12,13 @@ import json
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from aj.base import paths as places
 from aj.base import proc
 from aj.base import settings as environment
 from aj.base.clock import SYSTEM, Clock
 from aj.base.errors import AjError, ConfigError, DaemonError, Refused
+from aj.base.noun import dataclass
 from aj.base.paths import Folders
 from aj.base.settings import Settings
 from aj.daemon import router, server

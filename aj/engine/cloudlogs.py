@@ -11,7 +11,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from aj.azure import jobs, logs, workspaces
@@ -20,6 +20,7 @@ from aj.azure.fan import gather
 from aj.azure.history import History
 from aj.azure.logs import Cursor, Page
 from aj.base.errors import AuthError, NotFound, Refused, UserError
+from aj.base.noun import dataclass
 from aj.engine import cloudjobs
 from aj.wire.azure import FilePage, LogFile, LogFiles
 

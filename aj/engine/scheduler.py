@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aj.base import text, units
 from aj.base.clock import rfc3339
 from aj.base.errors import Refused
+from aj.base.noun import dataclass
 from aj.model.state import JobState
 from aj.model.workload import Needs, Retry, Workload
 

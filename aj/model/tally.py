@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from aj.base.noun import dataclass
 from aj.model.state import JobState
 
 NOBODY = "(none)"  # the group of what has no experiment, compute or user

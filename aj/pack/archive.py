@@ -13,7 +13,7 @@ import json
 import os
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO
@@ -21,6 +21,7 @@ from typing import BinaryIO
 from aj.base import units
 from aj.base.clock import SYSTEM
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 from aj.model.code import CodeRef
 from aj.pack import cache, content, deflate, digest, ignore, tar
 from aj.pack.content import Ledger

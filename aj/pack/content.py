@@ -12,10 +12,10 @@ import os
 import stat
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from errno import ELOOP
 
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 from aj.pack import offence, tar
 from aj.pack.offence import Ground, Offence
 from aj.pack.selection import FOLDER, KIND_SHIFT, REGULAR, WIDTH, Selection, column, facts_of

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import attrgetter
 from pathlib import Path
 
 from aj.base import text, units
 from aj.base.clock import SYSTEM, Clock
 from aj.base.errors import UserError
+from aj.base.noun import dataclass
 from aj.model.code import CodePlan, CodeWarning
 from aj.pack import ignore, links, offence, scripts, sources
 from aj.pack.explain import Explanation, explain

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
 from aj.base import text
 from aj.base.errors import AjError, NotFound, Place, TemplateError, UserError
+from aj.base.noun import dataclass
 from aj.base.paths import Project
 from aj.model.json import Json
 from aj.template import issue, merge, origin, source, tree, yaml

@@ -6,10 +6,11 @@ The record of a job has the published spelling of its keys (`completedAt`), whic
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aj.base import clock, text, units
+from aj.base.noun import dataclass
 from aj.model.record import RecordState
 from aj.model.state import JobState
 from aj.model.workload import Event

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import tzinfo
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from aj.base import clock, paths, text
 from aj.base.clock import Clock
 from aj.base.errors import AjError, Place, Refused, UserError
+from aj.base.noun import dataclass
 from aj.base.settings import Settings
 from aj.view import table
 from aj.view.document import Notice, failure

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aj.base.noun import dataclass
 from aj.model.cloudjob import CloudJob
 from aj.model.tally import Tally
 

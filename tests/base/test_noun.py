@@ -187,9 +187,23 @@ def test_a_ring_is_shown_once() -> None:
     assert repr(ring).endswith("Ring(next=[...])")
 
 
-def test_anything_but_a_frozen_class_is_refused() -> None:
-    with pytest.raises(TypeError, match="frozen"):
-        noun.dataclass(frozen=False)
+@settings(max_examples=40, deadline=None)
+@given(shapes(), values, named)
+def test_classes_that_change_are_alike_too(shape: Shape, some: list[int], more: dict[str, int]) -> None:
+    standard, ours = (made(make, shape) for make in (dataclass, noun.dataclass))
+    one, other = (outcome(partial(cls, *some, **more)) for cls in (standard, ours))
+    assert repr(one) == repr(other)
+    assert ours.__hash__ is standard.__hash__ is None
+    if isinstance(one, tuple):
+        return
+    again = outcome(partial(ours, *some, **more))
+    assert other == again
+    for item in (one, other):
+        item.a_one = 99  # type: ignore[attr-defined]
+    assert vars(one) == vars(other)
+
+
+def test_a_frozen_class_with_its_own_setting_is_refused() -> None:
     with pytest.raises(TypeError, match="__setattr__"):
 
         @noun.dataclass(frozen=True)

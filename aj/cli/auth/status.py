@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aj.base.noun import dataclass
 from aj.view import auth as view
 
 if TYPE_CHECKING:

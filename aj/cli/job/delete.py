@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import Refused
+from aj.base.noun import dataclass
 from aj.cli import remote, several
 from aj.cli.declare import Option, Word, filled
 from aj.cli.remote import Remote

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import OptionError
+from aj.base.noun import dataclass
 from aj.cli import recent, remote
 from aj.cli.declare import Option, choice, duration, filled, whole
 from aj.cli.recent import SHOWN

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base.clock import from_rfc3339
+from aj.base.noun import dataclass
 from aj.cli import remote
 from aj.cli.declare import Option, filled, whole
 from aj.model import tally

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from aj.base.noun import dataclass
 from aj.cli import told
 from aj.cli.declare import Option, filled
 from aj.view import quota as view
