@@ -7,18 +7,15 @@ import threading
 from collections.abc import Mapping
 
 MASK = "***"
-_SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|SAS|CREDENTIAL", re.IGNORECASE)
+_SECRET_NAME = r"(?i)TOKEN|KEY|SECRET|PASSWORD|PASSWD|SAS|CREDENTIAL"
 _PATTERNS = (
-    re.compile(r"(?P<keep>[?&;](?:sig|se|sp|skoid)=)[^&\s\"']+", re.IGNORECASE),
-    re.compile(r"(?P<keep>\b(?:Bearer|SharedKey)\s+)[A-Za-z0-9._~+/=:-]{8,}", re.IGNORECASE),
-    re.compile(r"(?P<keep>\b(?:AccountKey|SharedAccessKey|SharedAccessSignature)=)[^;\s\"']+", re.IGNORECASE),
-    re.compile(r"(?P<keep>://)[^/@\s:]+:[^/@\s]+(?=@)"),
-    re.compile(
-        r"(?P<keep>\b[A-Za-z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_KEY|ACCESS_KEY|CREDENTIAL)[A-Za-z0-9_]*[=:]\s*)"
-        r"[^\s,;\"']+",
-        re.IGNORECASE,
-    ),
-    re.compile(r"(?P<keep>--?(?:token|password|api-key|secret)[ =])\S+", re.IGNORECASE),
+    r"(?i)(?P<keep>[?&;](?:sig|se|sp|skoid)=)[^&\s\"']+",
+    r"(?i)(?P<keep>\b(?:Bearer|SharedKey)\s+)[A-Za-z0-9._~+/=:-]{8,}",
+    r"(?i)(?P<keep>\b(?:AccountKey|SharedAccessKey|SharedAccessSignature)=)[^;\s\"']+",
+    r"(?P<keep>://)[^/@\s:]+:[^/@\s]+(?=@)",
+    r"(?i)(?P<keep>\b[A-Za-z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_KEY|ACCESS_KEY|CREDENTIAL)[A-Za-z0-9_]*[=:]\s*)"
+    r"[^\s,;\"']+",
+    r"(?i)(?P<keep>--?(?:token|password|api-key|secret)[ =])\S+",
 )
 
 # Secrets that this process was given or made, newest last: of a kind that no pattern would know.
@@ -41,7 +38,7 @@ def hide(secret: str) -> None:
 
 def is_secret_name(name: str) -> bool:
     """Tell whether an environment variable's name says that its value is a secret."""
-    return bool(_SECRET_NAME.search(name))
+    return bool(re.search(_SECRET_NAME, name))
 
 
 def text(words: str) -> str:
@@ -51,7 +48,7 @@ def text(words: str) -> str:
     for literal in literals:
         words = words.replace(literal, MASK)
     for pattern in _PATTERNS:
-        words = pattern.sub(lambda found: found["keep"] + MASK, words)
+        words = re.sub(pattern, lambda found: found["keep"] + MASK, words)
     return words
 
 

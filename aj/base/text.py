@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_CELL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_SGR_OR_CONTROL = re.compile(r"(\x1b\[[0-9;:]*m)|([\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f])")
+# Patterns stand as text: `re` compiles one at its first use, and keeps it.
+_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+_CELL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+_SGR_OR_CONTROL = r"(\x1b\[[0-9;:]*m)|([\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f])"
 
 
 def plural(count: int, noun: str, many: str | None = None) -> str:
@@ -41,17 +42,17 @@ def _escape(found: re.Match[str]) -> str:
 
 def visible(text: str) -> str:
     """Show control characters as `\\xNN`; tab and newline pass. Data can then not drive a terminal."""
-    return _CONTROL.sub(_escape, text)
+    return text if text.isprintable() else re.sub(_CONTROL, _escape, text)
 
 
 def cell(text: str) -> str:
     """As `visible`, for one table cell: tab and newline are shown too."""
-    return _CELL.sub(_escape, text)
+    return text if text.isprintable() else re.sub(_CELL, _escape, text)
 
 
 def log_line(text: str) -> str:
     """For a log on a terminal: colours pass, every other control sequence is shown as `\\xNN`."""
-    return _SGR_OR_CONTROL.sub(lambda found: found[1] or f"\\x{ord(found[2]):02x}", text)
+    return re.sub(_SGR_OR_CONTROL, lambda found: found[1] or f"\\x{ord(found[2]):02x}", text)
 
 
 def decoded(raw: bytes) -> str:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?\Z", re.ASCII)
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|[KMGT]i|[KMGT]iB|k|K|M|G|T|kB|KB|MB|GB|TB)?\Z", re.ASCII)
-_SHM = re.compile(r"(\d+(?:\.\d+)?)([kmgt])\Z", re.ASCII)
+_DURATION = r"(?a)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?\Z"
+_SIZE = r"(?a)(\d+(?:\.\d+)?)\s*(B|[KMGT]i|[KMGT]iB|k|K|M|G|T|kB|KB|MB|GB|TB)?\Z"
+_SHM = r"(?a)(\d+(?:\.\d+)?)([kmgt])\Z"
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
-_WHOLE = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
+_WHOLE = r"(?a)[0-9]{1,9}\Z"
 
 
 def parse_whole(text: str) -> int:
     """Read a whole number: ASCII digits only, at most nine. Raises ValueError."""
-    if not _WHOLE.match(text):
+    if not re.match(_WHOLE, text):
         raise ValueError(f"`{text}` is not a whole number")
     return int(text)
 
@@ -27,7 +27,7 @@ def parse_duration(text: str) -> float:
     """Read a duration in seconds. Raises ValueError naming the accepted forms."""
     if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII):
         return float(text)
-    found = _DURATION.match(text)
+    found = re.match(_DURATION, text)
     if not text or not found:
         raise ValueError(f"`{text}` is not a duration: write 90s, 30m, 2h, 1d or 1h30m")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
@@ -36,9 +36,9 @@ def parse_duration(text: str) -> float:
 
 def parse_size(text: str) -> int:
     """Read a size in bytes. Raises ValueError naming the accepted forms."""
-    if found := _SHM.match(text):
+    if found := re.match(_SHM, text):
         return int(float(found[1]) * 1024 ** _POWER[found[2]])
-    found = _SIZE.match(text.strip())
+    found = re.match(_SIZE, text.strip())
     if not found:
         raise ValueError(f"`{text}` is not a size: write 512Mi, 64Gi, 500MB or a number of bytes")
     unit = (found[2] or "").removesuffix("B")

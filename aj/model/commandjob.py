@@ -26,8 +26,8 @@ ENVIRONMENT = "aj"  # the name under which images are registered; the version te
 UNSETTLED = "<resolved at submission>"  # stands in a dry run for what only the service can tell
 # Linux starts no program with a longer word or variable than 128 KiB; the runner adds lines of its own.
 LONGEST = 128 * 1024 - 4096
-_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,254}\Z")
-_ENVIRONMENT_ID = re.compile(r"/subscriptions/.+/environments/[^/]+/versions/[^/]+\Z")
+_NAME = r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,254}\Z"
+_ENVIRONMENT_ID = r"/subscriptions/.+/environments/[^/]+/versions/[^/]+\Z"
 # From the largest to the smallest; the service knows no larger one than `g`.
 _SIZES = (("g", 1024**3), ("m", 1024**2), ("k", 1024), ("b", 1))
 
@@ -172,14 +172,14 @@ def _check_length(what: str, lines: str) -> None:
 
 def checked_name(name: str) -> str:
     """Return the name of a job. Raises UserError when the service would not take it."""
-    if not _NAME.match(name):
+    if not re.match(_NAME, name):
         raise UserError(f"`{name}` cannot be the name of a job", hint="letters, digits, `_` and `-`, at most 255")
     return name
 
 
 def checked_environment_id(environment_id: str) -> str:
     """Return the id of a version of an environment. Raises UserError on anything else, as an image's own name."""
-    if not _ENVIRONMENT_ID.match(environment_id):
+    if not re.match(_ENVIRONMENT_ID, environment_id):
         raise UserError(f"`{environment_id}` is not the id of a registered environment", code="bad-environment")
     return environment_id
 

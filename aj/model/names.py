@@ -17,11 +17,11 @@ PLAIN_LIMIT = 255  # of a remote job's name
 DNS_LIMIT = 63  # of a label, and so of every pod, service and label value
 GENERATED = 5  # characters that a cluster adds after the `-` of a generated name
 _BASE_MIN = 1
-_ID = re.compile(r"[0-9a-f]{8}\Z")
-_PLAIN = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,254}\Z")
-_DNS = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?\Z")
-_EXPERIMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}\Z")
-_ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_ID = r"[0-9a-f]{8}\Z"
+_PLAIN = r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,254}\Z"
+_DNS = r"[a-z](?:[a-z0-9-]*[a-z0-9])?\Z"
+_EXPERIMENT = r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}\Z"
+_ENV = r"[A-Za-z_][A-Za-z0-9_]*\Z"
 
 
 class NameStyle(StrEnum):
@@ -41,17 +41,17 @@ def draw(taken: Callable[[str], bool], source: Callable[[int], bytes] = os.urand
 
 def is_id(text: str) -> bool:
     """Tell whether a text has the form of an id."""
-    return bool(_ID.match(text))
+    return bool(re.match(_ID, text))
 
 
 def is_experiment(text: str) -> bool:
     """Tell whether an experiment may have this name."""
-    return bool(_EXPERIMENT.match(text))
+    return bool(re.match(_EXPERIMENT, text))
 
 
 def is_env(text: str) -> bool:
     """Tell whether an environment variable may have this name."""
-    return bool(_ENV.match(text))
+    return bool(re.match(_ENV, text))
 
 
 def base(chosen: str | None, directory: str, stem: str | None) -> str:
@@ -93,12 +93,12 @@ def has_room(limit: int) -> bool:
 
 def is_plain(name: str) -> bool:
     """Tell whether a name has the plain form."""
-    return bool(_PLAIN.match(name))
+    return bool(re.match(_PLAIN, name))
 
 
 def is_dns(name: str) -> bool:
     """Tell whether a name has the DNS form (its length is another matter)."""
-    return bool(_DNS.match(name))
+    return bool(re.match(_DNS, name))
 
 
 def _ascii(word: str) -> str:

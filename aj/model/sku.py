@@ -15,9 +15,9 @@ from aj.base.noun import dataclass
 from aj.base.text import plural
 
 FORM = "[NODESx][GB]G[COUNT][-ACCELERATOR][-NvLink][-IB], as `2x80G8-A100`, or C[COUNT]"
-_SKU = re.compile(r"(?:([0-9]{1,9})x)?([0-9]{1,9})?([GC])([0-9]{1,9})?((?:-[A-Za-z0-9]+)*)\Z")
-_PART = re.compile(r"[A-Za-z][A-Za-z0-9]*\Z")
-_RANGE = re.compile(r" *([0-9]{1,9}) *(?:(\+)|- *([0-9]{1,9}))? *\Z")
+_SKU = r"(?:([0-9]{1,9})x)?([0-9]{1,9})?([GC])([0-9]{1,9})?((?:-[A-Za-z0-9]+)*)\Z"
+_PART = r"[A-Za-z][A-Za-z0-9]*\Z"
+_RANGE = r" *([0-9]{1,9}) *(?:(\+)|- *([0-9]{1,9}))? *\Z"
 
 
 class SkuProblem(ValueError):
@@ -55,7 +55,7 @@ class Sku:
 
 def parse(text: str, *, allow_zero: bool = False) -> Sku:
     """Read a finished SKU. `allow_zero` lets `G0` pass. Raises SkuProblem with the nearest valid words."""
-    found = _SKU.match(text)
+    found = re.match(_SKU, text)
     if not found:
         raise _unreadable(text)
     nodes, memory, family, count, parts = found.groups()
@@ -83,7 +83,7 @@ def _with_parts(sku: Sku, text: str, parts: str, start: int) -> Sku:
             nvlink = True
         elif word == "IB":
             infiniband = True
-        elif not _PART.match(part):
+        elif not re.match(_PART, part):
             raise _problem(text, f"`{part}` is no accelerator", offset)
         elif not sku.is_gpu:
             raise _problem(text, "a C SKU has no accelerator", offset)
@@ -129,7 +129,7 @@ def nearest(text: str) -> list[str]:
 
 def _read(text: str) -> Sku | None:
     """Read a SKU or return None. Not `parse`, which asks here for the nearest words."""
-    found = _SKU.match(text)
+    found = re.match(_SKU, text)
     if not found or any(found[at] and found[at].startswith("0") for at in (1, 2, 4)):
         return None
     if found[3] == "C" and found[2]:
@@ -198,7 +198,7 @@ def render(template: str, *, nodes: int, processes: int) -> Rendered:
 
 def fitted(text: str, sku: Sku, *, nodes: int, count: int) -> str:
     """Return the SKU's text with the numbers it writes out replaced by those that hold."""
-    found = _SKU.match(text)
+    found = re.match(_SKU, text)
     if not found:
         return text
     head = f"{nodes}x" if found[1] else ""
@@ -224,7 +224,7 @@ class Range:
 
 def parse_range(text: str) -> Range:
     """Read `4`, `2-4` or `8+`. Raises SkuProblem."""
-    found = _RANGE.match(text)
+    found = re.match(_RANGE, text)
     form = "`4`, `2-4` or `8+`"
     if not found:
         raise SkuProblem(f"`{text}` is no range of nodes", near=form)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from aj.base.errors import UserError
 from aj.base.noun import dataclass
 
-_SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+\Z")
+_SAFE = r"[A-Za-z0-9_@%+=:,./-]+\Z"
 # Unquoted in the first place these would be read by the shell itself, not as the name of a program.
 _RESERVED = {
     *("if", "then", "elif", "else", "fi", "do", "done", "case", "esac", "while", "until", "for", "in"),
@@ -88,12 +88,12 @@ def _direct(word: str, directory: str, is_file: Callable[[str], bool], resolve: 
 
 def quote(word: str) -> str:
     """Write one word so that a POSIX shell reads exactly that word."""
-    return word if _SAFE.match(word) else "'" + word.replace("'", "'\"'\"'") + "'"
+    return word if re.match(_SAFE, word) else "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 def line(argv: Sequence[str]) -> str:
     """Write words so that a POSIX shell runs the first of them with exactly the others."""
     first = argv[0]
     if "=" in first or first in _RESERVED:  # else an assignment, or the shell's own word
-        return " ".join([f"'{first}'" if _SAFE.match(first) else quote(first), *map(quote, argv[1:])])
+        return " ".join([f"'{first}'" if re.match(_SAFE, first) else quote(first), *map(quote, argv[1:])])
     return " ".join(map(quote, argv))

@@ -25,7 +25,7 @@ class Wild(Enum):
 
 Token = frozenset[int] | Wild
 SLASH = frozenset(b"/")
-_SPECIAL = re.compile(rb"[*?\[\\]")
+_SPECIAL = rb"[*?\[\\]"
 _ANY = frozenset(range(256))
 _NOT_SLASH = _ANY - SLASH
 _GRAPH = frozenset(range(33, 127))
@@ -146,7 +146,7 @@ def read(pattern: bytes) -> Glob:
     """Read a pattern that has lost its `!` and its final slash."""
     by_name = b"/" not in pattern
     body = pattern.removeprefix(b"/")
-    found = _SPECIAL.search(body)
+    found = re.search(_SPECIAL, body)
     start = found.start() if found else len(body)
     # A name is matched whole; only for paths does the literal part come off first.
     head, tail = (b"", body) if by_name else (body[:start], body[start:])

@@ -27,7 +27,7 @@ from aj.store.layout import Layout
 
 FILE = "aj.toml"
 OLD_FILE = "aj_config.json"
-_SPOT = re.compile(r" \(at line (\d+), column (\d+)\)\Z")
+_SPOT = r" \(at line (\d+), column (\d+)\)\Z"
 # Environment variables that stand above both files.
 VARIABLES: Mapping[str, str] = {
     "template": "AJ_TEMPLATE_NAME",
@@ -324,7 +324,7 @@ def _toml_layer(source: str, file: Path) -> Layer:
 
 
 def _broken(file: Path, words: str, text: str) -> ConfigError:
-    spot = _SPOT.search(words)
+    spot = re.search(_SPOT, words)
     if spot:
         place = Place(str(file), int(spot[1]), int(spot[2]))
     else:  # `(at end of document)`

@@ -18,9 +18,9 @@ from aj.base.noun import dataclass
 from aj.model.json import Json
 
 Value: TypeAlias = "str | int | float | bool | tuple[str, ...] | None"
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
-_EXPERIMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}\Z")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?\Z")
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z"
+_EXPERIMENT = r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}\Z"
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*\*?\Z"
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ def _filled(value: Json) -> str:
     return _text(value)
 
 
-def _matching(pattern: re.Pattern[str]) -> Callable[[Json], Value]:
+def _matching(pattern: str) -> Callable[[Json], Value]:
     def check(value: Json) -> str:
-        if not pattern.match(_text(value)) or ".." in _text(value):
+        if not re.match(pattern, _text(value)) or ".." in _text(value):
             raise ValueError("another form")
         return _text(value)
 
@@ -112,7 +112,7 @@ def _variables(value: Json) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise ValueError("not a list")
     names = tuple(_text(name) for name in value)
-    if not all(_VARIABLE.match(name) for name in names):
+    if not all(re.match(_VARIABLE, name) for name in names):
         raise ValueError("not a name")
     return names
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 _PART = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)"""
 _KEY = rf"{_PART}(?:\s*\.\s*{_PART})*"
-_HEADER = re.compile(rf"\s*\[\[?\s*({_KEY})\s*\]")
-_PAIR = re.compile(rf"\s*({_KEY})\s*=")
-_TOKEN = re.compile(r'"""|\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}]')
+_HEADER = rf"\s*\[\[?\s*({_KEY})\s*\]"
+_PAIR = rf"\s*({_KEY})\s*="
+_TOKEN = r'"""|\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}]'
 
 
 def lines(source: str) -> dict[str, int]:
@@ -23,10 +23,10 @@ def lines(source: str) -> dict[str, int]:
     found: dict[str, int] = {}
     table: tuple[str, ...] = ()
     for number, line in _beginnings(source):
-        if header := _HEADER.match(line):
+        if header := re.match(_HEADER, line):
             table = _parts(header[1])
             _note(found, table, number)
-        elif pair := _PAIR.match(line):
+        elif pair := re.match(_PAIR, line):
             _note(found, (*table, *_parts(pair[1])), number)
     return found
 
@@ -67,7 +67,7 @@ def _beginnings(source: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(source.split("\n"), start=1):
         if not quote and not depth:
             yield number, line
-            if _HEADER.match(line):
+            if re.match(_HEADER, line):
                 continue  # its brackets are no value
         quote, depth = _after(line, quote, depth)
 
@@ -81,7 +81,7 @@ def _after(line: str, quote: str, depth: int) -> tuple[str, int]:
             if end < 0:
                 return quote, depth
             quote, at = "", end + 3
-        token = _TOKEN.search(line, at)
+        token = re.compile(_TOKEN).search(line, at)
         if token is None:
             return quote, depth
         at = token.end()

@@ -17,8 +17,8 @@ from aj.template import issue, tree
 from aj.template.issue import Issue
 from aj.template.tree import Items, Scalar, Section, Value
 
-_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?\Z")
-_PLACEHOLDER = re.compile(r"<[A-Z][A-Z0-9_]*>")
+_QUANTITY = r"([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?\Z"
+_PLACEHOLDER = r"<[A-Z][A-Z0-9_]*>"
 _POWERS = {"m": 0.001, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 
@@ -87,12 +87,12 @@ class Reader:
             return None
         return found
 
-    def form(self, key: str, pattern: re.Pattern[str], due: str, *, hint: str | None = None) -> str | None:
+    def form(self, key: str, pattern: str | re.Pattern[str], due: str, *, hint: str | None = None) -> str | None:
         """Read text of a form; `due` says which, as in `x is no DUE`. A placeholder such as `<NAME>` passes."""
         found = self.text(key)
-        if found is None or pattern.match(found):
+        if found is None or re.match(pattern, found):
             return found
-        if _PLACEHOLDER.search(found):
+        if re.search(_PLACEHOLDER, found):
             message = f"`{self.at(key)}` is still the placeholder `{found}`"
             self.warn(key, message, hint="put your own value there", code="placeholder")
             return found
@@ -224,7 +224,7 @@ class Reader:
         if not isinstance(node, Scalar) or isinstance(node.value, bool):
             self._due(node, self.at(key), _form(key))
             return None
-        found = _QUANTITY.match(node.raw)
+        found = re.match(_QUANTITY, node.raw)
         amount = _amount(found) if found else 0.0
         if amount <= 0:
             self.wrong(key, f"`{self.at(key)}` is `{node.raw}`; {_form(key)} is due", hint=_amount_hint(node.raw, key))

@@ -13,16 +13,16 @@ from aj.template.tree import Section
 SLA_TIERS = ("Premium", "Standard", "Basic")
 PRIORITIES = ("High", "Medium", "Low")
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
-_IMAGE = re.compile(
+_IMAGE = (
     rf"(?:(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+(?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*"
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?\Z"
 )
-_HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?(?:/[A-Za-z0-9._-]+)*\Z")
-_STORAGE_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}\Z")
-_ACCOUNT = re.compile(r"[a-z0-9]{3,24}\Z")
-_CONTAINER = re.compile(r"(?=.{3,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*\Z|\$(?:root|web|logs)\Z")
-_SHM = re.compile(r"([0-9]{1,15})(?:([kmgtKMGT])(?:i|iB)?)?\Z")
-_CAPABILITY = re.compile(r"[A-Z][A-Z0-9_]*\Z")
+_HOST = r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?(?:/[A-Za-z0-9._-]+)*\Z"
+_STORAGE_KEY = r"[A-Za-z][A-Za-z0-9_]{0,62}\Z"
+_ACCOUNT = r"[a-z0-9]{3,24}\Z"
+_CONTAINER = r"(?=.{3,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*\Z|\$(?:root|web|logs)\Z"
+_SHM = r"([0-9]{1,15})(?:([kmgtKMGT])(?:i|iB)?)?\Z"
+_CAPABILITY = r"[A-Z][A-Z0-9_]*\Z"
 _RESERVED_KEYS = frozenset({"aj_bootstrap", "aj_code_archive"})
 
 
@@ -86,7 +86,7 @@ def mounts(reader: Reader, *, taken: Sequence[tuple[str, str]] = ()) -> tuple[Mo
     section = reader.section("storage")
     found: list[Mount] = []
     for key, entry in section.named_sections().items():
-        if not _STORAGE_KEY.match(key) or key in _RESERVED_KEYS:
+        if not re.match(_STORAGE_KEY, key) or key in _RESERVED_KEYS:
             section.wrong(key, f"`{key}` cannot name a storage", hint="a letter, then letters, digits and `_`")
         mount = _mount(key, entry)
         others = [*taken, *((one.mount_dir, f"storage `{one.key}`") for one in found)]
@@ -135,7 +135,7 @@ def shm_size(arguments: Reader) -> int | None:
     raw = None if node is None else getattr(node, "raw", "")
     if raw is None:
         return None
-    found = _SHM.match(raw)
+    found = re.match(_SHM, raw)
     if not found or int(found[1]) == 0:
         arguments.wrong("shm_size", f"`{arguments.at('shm_size')}` is `{raw}`, which is no size", hint="write 64g")
         return None
@@ -150,7 +150,7 @@ def capabilities(arguments: Reader) -> tuple[str, ...]:
         name = word.upper().removeprefix("CAP_")
         if name == "ALL":
             arguments.wrong("capabilities", "the capability `ALL` is refused", hint="name those the job needs")
-        elif not _CAPABILITY.match(name):
+        elif not re.match(_CAPABILITY, name):
             arguments.wrong("capabilities", f"`{word}` is no capability", hint="write [SYS_ADMIN]")
         else:
             found[name] = None

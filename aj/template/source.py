@@ -18,8 +18,8 @@ TEMPLATES = "template"
 SUBMISSION = "submission"  # what was submitted stands there, no layers
 SUFFIX = ".yaml"
 NAME_FORM = "letters, digits, `_`, `-` and `.`, beginning with a letter, digit or `_`"
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
-_FOLDER = re.compile(r"[A-Za-z0-9_-]+\Z")
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z"
+_FOLDER = r"[A-Za-z0-9_-]+\Z"
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ def read(link: Link) -> Source:
 
 def is_name(name: str) -> bool:
     """Tell whether a template may have this name."""
-    return bool(_NAME.match(name)) and ".." not in name
+    return bool(re.match(_NAME, name)) and ".." not in name
 
 
 def is_folder(name: str) -> bool:
     """Tell whether a folder of this name may hold layers."""
-    return bool(_FOLDER.match(name)) and name != SUBMISSION
+    return bool(re.match(_FOLDER, name)) and name != SUBMISSION
 
 
 def found_in(folder: Path) -> list[Path]:

@@ -18,7 +18,7 @@ from aj.model.json import Json
 Plain: TypeAlias = bool | int | float | str | None
 
 NOWHERE = Place("")
-_BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
+_BARE = r"[A-Za-z0-9_-]+\Z"
 
 
 class Rule(StrEnum):
@@ -129,7 +129,7 @@ def step(path: str, key: str | int) -> str:
     """Add one step to a path: `jobs` and 0 give `jobs[0]`, `jobs[0]` and `sku` give `jobs[0].sku`."""
     if isinstance(key, int):
         return f"{path}[{key}]"
-    if not _BARE.match(key):
+    if not re.match(_BARE, key):
         import json  # 3 ms, and such keys are rare
 
         return f"{path}[{json.dumps(key, ensure_ascii=False)}]"

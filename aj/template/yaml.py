@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import yaml
 
 from aj.base.errors import Place, TemplateError
+from aj.base.noun import dataclass
 from aj.template import issue
 from aj.template.issue import Issue
 from aj.template.tree import Items, Node, Plain, Scalar, Section, Unset, Value
@@ -36,11 +37,11 @@ _TAGGED: dict[str, tuple[type, ...]] = {
     _CORE + "int": (int,),
     _CORE + "float": (int, float),
 }
-_WHOLE = re.compile(r"[-+]?[0-9]+\Z|0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
-_ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
-_SURROGATE = re.compile("[\ud800-\udfff]")  # the parser without libyaml lets `"\\ud800"` through
-_UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_WHOLE = r"[-+]?[0-9]+\Z|0o[0-7]+\Z|0x[0-9a-fA-F]+\Z"
+_FLOAT = r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z"
+_ENDLESS = r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z"
+_SURROGATE = "[\ud800-\udfff]"  # the parser without libyaml lets `"\\ud800"` through
+_UNREADABLE = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _TOO_NESTED = f"nested deeper than {MAX_NESTING} levels, the limit"
 UNSET_HINT = "write `!unset ` with a space after it"
 
@@ -76,7 +77,7 @@ def _decoded(data: bytes, file: str) -> str:
         # the codec counts from after a byte order mark
         before = data.removeprefix(b"\xef\xbb\xbf")[: error.start].decode("utf-8", "replace")
         raise TemplateError("not UTF-8", place=_at(before, file), hint="save the file as UTF-8") from error
-    if found := _UNREADABLE.search(text):
+    if found := re.search(_UNREADABLE, text):
         place = _at(text[: found.start()], file)
         raise TemplateError(f"the character U+{ord(found[0]):04X} may not stand in YAML", place=place)
     return text
@@ -101,7 +102,7 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, file: str) -> TemplateError:
     return TemplateError(f"not YAML: {problem}", place=place, hint=hint)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Made:
     """A finished node, its size with aliases written out, and how deep it goes."""
 
@@ -180,7 +181,7 @@ class _Builder:
     def scalar(self, event: yaml.ScalarEvent, place: Place) -> Node:
         text, tag = event.value, event.tag
         is_plain = not event.style
-        if not text.isascii() and _SURROGATE.search(text):
+        if not text.isascii() and re.search(_SURROGATE, text):
             self.fault("half of a surrogate pair is no character", place)
         if tag == "!unset":
             if text or not is_plain:
@@ -199,15 +200,15 @@ class _Builder:
         """Read a plain scalar by the core schema."""
         if text in _WORDS:
             return _WORDS[text]
-        if _WHOLE.match(text):
+        if re.match(_WHOLE, text):
             return self.whole(text, place)
-        if _FLOAT.match(text):
+        if re.match(_FLOAT, text):
             number = float(text)
             if number in (float("inf"), float("-inf")):
                 self.fault(f"`{text[:40]}` is too large a number", place, "put it in quotes if it is text")
                 return text
             return number
-        if _ENDLESS.match(text):
+        if re.match(_ENDLESS, text):
             self.fault(f"`{text}` is no value of a template", place, "put it in quotes if it is text")
         return text
 

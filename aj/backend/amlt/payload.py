@@ -11,7 +11,7 @@ from aj.model.json import Json
 from aj.template import dump
 
 # amlt fills `$NAME` itself: a dollar of the user's is written twice, one that is meant for amlt stays.
-_DOLLAR = re.compile(r"\$\$|\$CONFIG_DIR(?![A-Za-z0-9_])|\$")
+_DOLLAR = r"\$\$|\$CONFIG_DIR(?![A-Za-z0-9_])|\$"
 
 
 def document(spec: JobSpec, env: Mapping[str, str] | None = None) -> dict[str, Json]:
@@ -80,7 +80,7 @@ def _task(spec: JobSpec, task: Task) -> dict[str, Json]:
 def _doubled(value: Json) -> Json:
     """Double every dollar that amlt must not fill."""
     if isinstance(value, str):
-        return _DOLLAR.sub(lambda found: "$$" if found[0] == "$" else found[0], value)
+        return re.sub(_DOLLAR, lambda found: "$$" if found[0] == "$" else found[0], value)
     if isinstance(value, Mapping):
         return {key: _doubled(item) for key, item in value.items()}
     return [_doubled(item) for item in value] if isinstance(value, list | tuple) else value
