@@ -666,12 +666,13 @@ def test_a_daemon_that_dies_in_the_midst_of_it_is_replaced_by_one_that_goes_on(p
     play.until("aaaaaaaa", S.RUNNING)
     play.engine.stop()
     jobs.save(play.home.layout, replace(jobs.read(play.home.layout, "aaaaaaaa"), recover_for="an upgrade"))
-    play.again().adopt(PROJECT)
-    play.that(lambda: ("aaaaaaaa", "terminate 30") in play.driver.done)
+    play.again().hold(600, stop=False)
+    play.engine.adopt(PROJECT)
+    assert play.until("aaaaaaaa", S.QUEUED).recoveries == 1
+    assert play.driver.done.count(("aaaaaaaa", "terminate 30")) == 1
     play.driver.ends.clear()
-    job = play.until("aaaaaaaa", S.RUNNING)
-    play.that(lambda: play.engine.show("aaaaaaaa").workload.attempt == 2)
-    assert job.recoveries in (0, 1)
+    play.clock.at += 601
+    assert play.until("aaaaaaaa", S.RUNNING).attempt == 2
 
 
 def test_what_is_asked_to_end_does_not_run_again(play: Play) -> None:
