@@ -7,7 +7,7 @@ base/  the ground: imports nothing of ours
     clock          Time behind one object, so that hours can pass in a test without waiting
     crash          Named points at which a test may kill this very process, to prove what survives
     errors         Every error that `aj` raises on purpose, each with its exit code and, when there is one
-    noun           Frozen dataclasses that cost a start next to nothing
+    noun           Dataclasses that cost a start next to nothing
     packs          Parts of the single-file program that are unpacked only when they are first needed
     paths          Where things are
     proc           The only room that starts other programs, and what can be asked about processes

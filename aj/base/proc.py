@@ -326,13 +326,6 @@ def with_environment(name: str, value: str) -> list[int]:
     return found
 
 
-def umask() -> int:
-    """Return this process's mask of file modes. Not for a process with other threads: it is unset for a moment."""
-    found = os.umask(0o077)
-    os.umask(found)
-    return found
-
-
 def find(name: str, path: str | None) -> str | None:
     """Return where a program stands on a PATH, or None."""
     import shutil

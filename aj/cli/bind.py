@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, cast
 
 from aj.base.errors import OptionError
@@ -28,7 +29,7 @@ def bind(command: Command, options: type, declaration: Declaration, line: Line) 
         exit_on_error=False,
         print_error=False,
     )
-    app.default(_maker(options, declaration))
+    app.default(_maker(options, _asked(declaration, line)))
     try:
         return app(_tokens(declaration, line))
     except cyclopts.MissingArgumentError as error:
@@ -39,6 +40,12 @@ def bind(command: Command, options: type, declaration: Declaration, line: Line) 
         raise OptionError(f"`{extra}` is one word too many", hint=_usage(command, declaration)) from error
     except cyclopts.CycloptsError as error:
         raise OptionError(str(error)) from error
+
+
+def _asked(declaration: Declaration, line: Line) -> Declaration:
+    """Leave out what was not typed: its default stands in the class, and cyclopts would take 1 ms to hear of it."""
+    fields = (field for field in declaration.fields if field.word or field.required or field.field in line.values)
+    return replace(declaration, fields=tuple(fields))
 
 
 def _usage(command: Command, declaration: Declaration) -> str:

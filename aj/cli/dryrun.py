@@ -5,7 +5,6 @@ The same builders as for a real submission are used. No daemon, no network, no l
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,12 +18,9 @@ from aj.base.clock import rfc3339
 from aj.base.errors import UserError
 from aj.cli import spec as specs
 from aj.cli.code import notes
-from aj.model import commandjob
-from aj.model.commandjob import Code
 from aj.model.job import injected
-from aj.pack import archive, digest, node, ssh, walk
+from aj.pack import digest, walk
 from aj.store import atomic
-from aj.view import code as code_view
 from aj.view import submission as view
 
 if TYPE_CHECKING:
@@ -85,6 +81,9 @@ def _selection(built: Built, ctx: Context) -> Selection:
 
 
 def _view(opts: Options, spec: JobSpec, selection: Selection | None, ctx: Context) -> Document:
+    from aj.pack import archive, ssh
+    from aj.view import code as code_view
+
     name, is_native = opts.show, registry.traits(spec.service).native
     if name == "argv":
         return view.argv(spec, spec.argv, json.dumps(list(spec.argv), ensure_ascii=False))
@@ -98,6 +97,8 @@ def _view(opts: Options, spec: JobSpec, selection: Selection | None, ctx: Contex
     if name == "body" and is_native and selection is not None:
         found = _body(spec, selection, ctx)
         found = found if opts.show_env else _masked(found)
+        from aj.model import commandjob
+
         return view.body(spec, found, commandjob.written(found).decode())
     known = [word for word in VIEWS if word == "argv" or selection is not None] + ["body"] * is_native
     raise UserError(
@@ -109,6 +110,11 @@ def _view(opts: Options, spec: JobSpec, selection: Selection | None, ctx: Contex
 
 def _body(spec: JobSpec, selection: Selection, ctx: Context) -> dict[str, Json]:
     """Build the body as a submission does; what only the service can tell says so. Raises as packing does."""
+    import hashlib
+
+    from aj.model.commandjob import Code
+    from aj.pack import archive, node  # what packs costs 8 ms, and most dry runs show no body
+
     packed = archive.weigh(selection, folder=ctx.layout.code, generated=node.added(spec.code, paths.home(ctx.settings)))
     code = Code(packed.digest, packed.archive_sha256, hashlib.sha256(node.bootstrap()).hexdigest())
     cloud = ctx.config.text("cloud") or "public"

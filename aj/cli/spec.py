@@ -45,9 +45,7 @@ class Recipe:
             built = _in_workspace(built, self.opts.workspace)
         if not registry.traits(built.spec.service).is_local:
             return built
-        from aj.base import proc  # the machinery of programs costs 4 ms, and a job of elsewhere needs none
-
-        return replace(built, spec=replace(built.spec, umask=proc.umask()))
+        return replace(built, spec=replace(built.spec, umask=_umask()))
 
 
 def recipe(opts: Options, ctx: Context, aj_id: str) -> Recipe:
@@ -105,6 +103,13 @@ def _in_workspace(built: Built, name: str) -> Built:
     target = spec.config.get("target")
     chosen = {**(target if isinstance(target, Mapping) else {}), "workspace_name": name}
     return replace(built, spec=replace(spec, config={**spec.config, "target": chosen}))
+
+
+def _umask() -> int:
+    """Return this process's mask of file modes. Not for a process with other threads: it is unset for a moment."""
+    found = os.umask(0o077)
+    os.umask(found)
+    return found
 
 
 def _given(option: str, text: str | None) -> Given | None:
