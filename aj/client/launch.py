@@ -31,6 +31,7 @@ from aj.wire import codec, errors, paths, version
 from aj.wire.messages import Hello, Retire
 
 LOCK_S = 10.0
+STARTS = 10  # a daemon that leaves at once is odd; one that does so ten times will not stay
 START_S = 30.0  # a loaded machine is slow; a child that died is seen at once
 PATIENCE_S = 1.0  # nobody needs to be told of a wait that is shorter
 REPLACE_S = 10.0  # an idle daemon leaves in milliseconds
@@ -175,7 +176,25 @@ def sweep(place: Place) -> bool:
 
 
 def start(place: Place, settings: Settings, telling: Telling) -> Hello:
-    """Start the daemon and wait until it answers. The caller holds the start lock. Raises DaemonError."""
+    """Start the daemon and wait until it answers. The caller holds the start lock. Raises DaemonError.
+
+    One that was ready and has left again (a very short idle time, a machine under load) is followed by another.
+    """
+    for _ in range(STARTS):
+        hello = _start(place, settings, telling)
+        if hello is not None:
+            return _fitting(hello)
+        sweep(place)
+    raise DaemonError(
+        f"the daemon started {STARTS} times and left before it was asked anything",
+        code="start-failed",
+        hint="AJ_DAEMON_IDLE says how long it stays",
+        details={"log": str(place.layout.daemon_log)},
+    )
+
+
+def _start(place: Place, settings: Settings, telling: Telling) -> Hello | None:
+    """Start it once; None when it was ready and then left. Raises DaemonError when it was never ready."""
     log = place.layout.daemon_log
     before = log.stat().st_size if log.exists() else 0
     reading, writing = os.pipe()
@@ -195,9 +214,9 @@ def start(place: Place, settings: Settings, telling: Telling) -> Hello:
         child.terminate()
         raise DaemonError(f"the daemon was not ready within {START_S:g} s", code="not-ready", details={"log": str(log)})
     sight = look(place)
-    if sight.hello is not None:
-        return _fitting(sight.hello)
-    raise _start_failure(said, log, before)
+    if sight.hello is None and parsed(said) != {"ready": True}:
+        raise _start_failure(said, log, before)
+    return sight.hello
 
 
 def _spawn(place: Place, settings: Settings, ready: int) -> Child:
