@@ -52,7 +52,7 @@ def size(count: int) -> str:
     """Write a number of bytes for people: `512 B`, `1.5 MiB`."""
     if count < 1024:
         return f"{count} B"
-    value = float(count)
+    value = float(min(count, 1 << 100))  # a damaged file may hold any number
     for unit in ("KiB", "MiB", "GiB", "TiB"):
         value /= 1024
         if value < 1024 or unit == "TiB":

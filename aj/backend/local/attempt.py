@@ -6,6 +6,8 @@ started           the processes of the command run
 terminate.json    the end was asked for, with the seconds between TERM and KILL
 exit.json         how it ended; written when the last process of the command is gone
 exec              somebody was told how to run a command inside
+
+A file that cannot be read any more says nothing: what it held is not known, and nobody guesses.
 """
 
 from __future__ import annotations
@@ -13,15 +15,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import field
 from pathlib import Path
+from typing import TypeVar
 
 from aj.base import proc
+from aj.base.errors import UserError
 from aj.base.noun import dataclass
 from aj.base.proc import Identity
 from aj.model.json import Json
 from aj.store import atomic
+from aj.wire import codec
 
+GRACE_S = 30.0  # between TERM and KILL, where nobody says otherwise
 EXIT_BYTES = 4096  # kept free from the start, so that a full disk cannot swallow the outcome
 MESSAGE_LENGTH = 500  # fits with room to spare, whatever has to be escaped
 
@@ -32,12 +38,12 @@ class Request:
 
     job: str
     attempt: int
-    setups: Sequence[Mapping[str, Json]]
-    ranks: Sequence[Mapping[str, Json]]
-    groups: Sequence[str] = ()
-    cpus: Sequence[int] = ()
+    setups: tuple[Mapping[str, Json], ...]
+    ranks: tuple[Mapping[str, Json], ...]
+    groups: tuple[str, ...] = ()
+    cpus: tuple[int, ...] = ()
     umask: int | None = None
-    grace_s: float = 30.0
+    grace_s: float = GRACE_S
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,25 @@ class Exit:
     schema_version: int = field(default=1)
 
 
+@dataclass(frozen=True)
+class Wish:
+    """That the end was asked for."""
+
+    grace_s: float
+
+
+T = TypeVar("T")
+NOBODY = Identity(0, "", "")  # a process that never was
+
+
+def read(path: Path, kind: type[T]) -> T:
+    """Read a file of a start. Raises FileNotFoundError, ValueError on what it should not hold."""
+    try:
+        return codec.load(kind, json.loads(path.read_bytes()), lenient=True)
+    except (UserError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+
+
 def write_request(folder: Path, request: Request) -> None:
     """Say what to run. Raises AjError when the disk refuses."""
     atomic.write_json(folder / "request.json", vars(request))
@@ -62,7 +87,7 @@ def take_request(folder: Path) -> Request | None:
     """Read what to run, and take the file away; None when it is gone. Raises ValueError."""
     path = folder / "request.json"
     try:
-        request = Request(**json.loads(path.read_bytes()))
+        request = read(path, Request)
         path.unlink()
     except FileNotFoundError:
         return None
@@ -90,11 +115,16 @@ def claim(folder: Path) -> bool:
 
 
 def supervisor(folder: Path) -> Identity | None:
-    """Return who supervises, or None when nobody has taken it up."""
+    """Return who supervises, or None when nobody has taken it up.
+
+    Where that cannot be read, it is somebody who is gone: a start is never taken up twice.
+    """
     try:
-        return Identity(**json.loads((folder / "supervisor.json").read_bytes()))
+        return read(folder / "supervisor.json", Identity)
     except FileNotFoundError:
         return None
+    except ValueError:
+        return NOBODY
 
 
 def mark_started(folder: Path, pids: Sequence[int]) -> None:
@@ -115,9 +145,11 @@ def ask_end(folder: Path, grace_s: float) -> None:
 def end_asked(folder: Path) -> float | None:
     """Return the grace in seconds when the end was asked for, else None."""
     try:
-        return float(json.loads((folder / "terminate.json").read_bytes())["grace_s"])
+        return read(folder / "terminate.json", Wish).grace_s
     except FileNotFoundError:
         return None
+    except ValueError:
+        return GRACE_S
 
 
 def reserve_exit(folder: Path) -> int:
@@ -138,11 +170,9 @@ def write_exit(folder: Path, handle: int, record: Exit) -> None:
 def exit_record(folder: Path) -> Exit | None:
     """Return how it ended, or None when that is not known."""
     try:
-        found = json.loads((folder / "exit.json").read_bytes())
-    except FileNotFoundError:
+        return read(folder / "exit.json", Exit)
+    except (FileNotFoundError, ValueError):
         return None
-    known = {one.name for one in fields(Exit)}
-    return Exit(**{name: value for name, value in found.items() if name in known})
 
 
 def mark_exec(folder: Path) -> None:

@@ -11,7 +11,6 @@ moment. A start happens once: whoever supervises it claims its folder, and a sec
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import threading
@@ -168,8 +167,8 @@ class LocalDriver:
         return attempt.Request(
             job=str(folder),
             attempt=job.attempt,
-            setups=[vars(process) for process in ranks.setups(spec, facts)],
-            ranks=[vars(process) for process in ranks.ranks(spec, facts)],
+            setups=tuple(vars(process) for process in ranks.setups(spec, facts)),
+            ranks=tuple(vars(process) for process in ranks.ranks(spec, facts)),
             groups=arranged.groups,
             cpus=arranged.cpus,
             umask=spec.umask,
@@ -322,10 +321,9 @@ def _gpu_indices(job: Workload) -> tuple[int, ...]:
 
 def _arranged(place: Path) -> Arranged | None:
     try:
-        found = json.loads((place / "arranged.json").read_bytes())
-    except FileNotFoundError:
+        return attempt.read(place / "arranged.json", Arranged)
+    except (FileNotFoundError, ValueError):
         return None
-    return Arranged(found["port"], found["shell"], tuple(found["groups"]), tuple(found["cpus"]), tuple(found["notes"]))
 
 
 def _set_earlier_aside(work: Path, revision: int) -> None:
