@@ -343,7 +343,7 @@ def test_volcano_reads_its_target_with_defaults() -> None:
     assert found.facts.warnings == ()
 
 
-@pytest.mark.rule("V-005", "V-060", "V-019")
+@pytest.mark.rule("V-005", "V-060", "V-019", "V-123")
 def test_volcano_tells_what_will_be_missing() -> None:
     bare = config("volcano")
     assert warned(volcano.parse(tree.section_of(bare))) == [
@@ -376,7 +376,7 @@ def test_capabilities_are_tidied_and_all_is_refused() -> None:
     assert refused("volcano", config("volcano", job=arguments(capabilities=["x-y"]))) == ["`x-y` is no capability"]
 
 
-@pytest.mark.rule("V-017", "C-132")
+@pytest.mark.rule("V-017", "C-132", "V-124")
 @pytest.mark.parametrize(
     ("path", "says"),
     [

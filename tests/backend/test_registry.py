@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,9 @@ from aj.backend import registry
 from aj.backend.protocol import Traits
 from aj.backend.registry import Entry
 from aj.base import paths, proc
-from aj.base.errors import UserError
+from aj.base.errors import TemplateError, UserError
+from aj.model.code import CodePlan
+from aj.pack import walk
 from aj.template import tree
 
 SERVICES = ("local", "aml", "sing", "volcano", "amlt")
@@ -26,6 +29,26 @@ def test_every_service_has_options_and_facts() -> None:
         assert entry.says
     assert registry.traits("local").is_local
     assert registry.options("local")(tree.section_of({"target": {"service": "local"}})).facts.runs_here
+
+
+@pytest.mark.rule("A-111")
+def test_a_link_out_of_the_tree_is_refused_for_every_service_but_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("x")
+    (tmp_path / "out").symlink_to("/etc/hostname")
+    for service in registry.ENTRIES:
+        config = tree.section_of({"target": {"service": service, "name": "n"}, "environment": {"image": "i"}})
+        runs_here = registry.traits(service).is_local
+        plan = CodePlan(str(tmp_path), strict_links=not runs_here)
+        if runs_here:
+            assert registry.options(service)(tree.section_of({"target": {"service": service}})).facts.runs_here
+            assert [warning.code for warning in walk.select(plan).warnings] == ["link-absolute"]
+            continue
+        try:
+            assert not registry.options(service)(config).facts.runs_here
+        except TemplateError:
+            pass  # this service needs more than that; where it runs is in its traits
+        with pytest.raises(UserError, match="out"):
+            walk.select(plan)
 
 
 @pytest.mark.rule("C-131", "C-322")

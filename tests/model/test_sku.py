@@ -59,7 +59,7 @@ def test_a_sku_is_read_in_its_parts() -> None:
     assert sku.parse("G0", allow_zero=True) == Sku("G", count=0)
 
 
-@pytest.mark.rule("C-145", "C-316")
+@pytest.mark.rule("C-145", "C-316", "A-204")
 @pytest.mark.parametrize(
     ("text", "near", "offset"),
     [

@@ -45,7 +45,7 @@ def ours(data: bytes, entries: list[tuple[bytes, bool]]) -> dict[bytes, Verdict]
     return found
 
 
-@pytest.mark.rule("C-184", "C-262", "T12")
+@pytest.mark.rule("C-184", "C-262", "T12", "A-110")
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @example([b"foo**/bar", b"a**/b", b"/**/x", b"d/**", b"d/**/a", b"**/d/x", b"[[:space:]]", b"*[a-z]*[a-z]*", b"\\a"])
 @example(
