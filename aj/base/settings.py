@@ -57,6 +57,8 @@ FOREIGN: Mapping[str, str] = MappingProxyType(
         "XDG_CACHE_HOME": "see AJ_CACHE_DIR",
         "XDG_RUNTIME_DIR": "see AJ_RUNTIME_DIR",
         "KUBECONFIG": "clusters",
+        "KUBERNETES_SERVICE_HOST": "the cluster that this machine is a pod of",
+        "KUBERNETES_SERVICE_PORT": "its port",
         "AZURE_CONFIG_DIR": "the az command's folder",
         "AZURE_TENANT_ID": "Azure identity",
         "AZURE_CLIENT_ID": "Azure identity",

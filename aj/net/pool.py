@@ -13,7 +13,7 @@ import functools
 import io
 import ssl
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 
 import certifi
@@ -57,10 +57,14 @@ class _TooLarge(HTTPError):
 
 
 class Pool:
-    """A transport that tries once. Safe between threads."""
+    """A transport that tries once. Safe between threads.
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    `dial` makes the connections where certificates and proxy are not those of the settings.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock, dial: Callable[[], urllib3.PoolManager] | None = None) -> None:
         self._clock = clock
+        self._dial = dial
         self._settings = settings
         self._kept: dict[tuple[bool, str | None], urllib3.PoolManager] = {}
 
@@ -90,9 +94,13 @@ class Pool:
 
     def _way(self, request: Request) -> tuple[bool, str | None]:
         """Tell whether a request needs a secure connection, and its proxy."""
+        if self._dial is not None:
+            return True, None
         return request.origin.scheme == "https", proxies.of(self._settings, request.origin)
 
     def _manager(self, is_secure: bool, proxy: str | None) -> urllib3.PoolManager:
+        if self._dial is not None:
+            return self._dial()
         tls = self._tls if is_secure or (proxy or "").startswith("https:") else None
         if proxy is None:
             return urllib3.PoolManager(maxsize=KEPT, ssl_context=tls)
