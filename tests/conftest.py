@@ -45,6 +45,12 @@ NOWHERE = "/dev/null/aj-test"  # below a device: nothing can be made or read the
 AGENTS = ("CLAUDE", "CODEX", "CURSOR", "AIDER")
 
 
+# Whoever runs the tests by `nohup` ignores HUP, which every child would inherit: a shell can then never trap it.
+for _ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    if signal.getsignal(_ignored) is signal.SIG_IGN:
+        signal.signal(_ignored, signal.default_int_handler if _ignored is signal.SIGINT else signal.SIG_DFL)
+
+
 class ThisTestTouchedTheRealStateDirectory(AssertionError):
     """Give the test its own: use the `home` fixture."""
 

@@ -43,12 +43,14 @@ class Delivery:
         missing; and as reading the datastore and uploading do.
         """
         blocks.check_size(parcel.size_bytes, limit=self.sizes.limit)
-        place = code_place(session, workspace)
-        return self._with_access(
-            session, workspace, place, lambda container: self._bring(container, session, parcel, tell)
-        )
+        return self.within(session, workspace, lambda container: self._bring(container, session, parcel, tell))
 
-    def _with_access(self, session: Session, workspace: Workspace, place: Place, act: Callable[[Container], T]) -> T:
+    def within(self, session: Session, workspace: Workspace, act: Callable[[Container], T]) -> T:
+        """Act on the container where a workspace keeps code.
+
+        Raises Refused with the role that is missing; as reading the datastore does, and as `act`.
+        """
+        place = code_place(session, workspace)
         try:
             return self._opened(place, ByToken(session.tokens, session.tenant), act)
         except Refused as error:

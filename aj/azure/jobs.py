@@ -54,6 +54,7 @@ class Job:
     properties: Mapping[str, str] = field(default_factory=dict)
     created_by: str | None = None
     gpus_per_node: int | None = None
+    code_sha256: str | None = None  # of the archive that our bootstrap unpacks
 
     @property
     def aj_id(self) -> str | None:
@@ -151,6 +152,7 @@ def read(row: Document) -> Job:
         noted,
         row.text("systemData", "createdBy"),
         _gpus(own),
+        own.inner("environmentVariables").text("AJ_CODE_ARCHIVE_SHA256"),
     )
 
 

@@ -23,3 +23,13 @@ class Code:
             return self._line.change(Pruned, paths.CODE_PRUNE, body=Prune(keep_s, dry_run))
         except AnswerLost as lost:
             raise OutcomeUnknown(f"the answer was lost: {lost}", hint="`aj code prune -d`") from lost
+
+    def prune_remote(self, workspace: str, *, keep_s: float, dry_run: bool = False) -> Pruned:
+        """Remove our archives of a workspace that no live job names; a dry run only names them.
+
+        Raises OutcomeUnknown when the answer is lost, NotFound without such a workspace, AuthError, Refused.
+        """
+        try:
+            return self._line.change(Pruned, paths.CLOUD_PRUNE, workspace, body=Prune(keep_s, dry_run))
+        except AnswerLost as lost:
+            raise OutcomeUnknown(f"the answer was lost: {lost}", hint="`aj code prune --remote -d`") from lost

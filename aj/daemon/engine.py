@@ -34,6 +34,7 @@ from aj.wire.messages import (
     JobList,
     Notice,
     ProjectQueue,
+    Prune,
     Pruned,
     Submission,
     TicketAnswer,
@@ -159,3 +160,5 @@ class Engine(Protocol):
     def queue_resume(self, project: Project | None) -> Done: ...
 
     def code_prune(self, keep_s: float, dry_run: bool) -> Pruned: ...
+
+    def cloud_code_prune(self, project: Project | None, workspace: str, asked: Prune) -> Pruned: ...

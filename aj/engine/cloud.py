@@ -7,9 +7,11 @@ between them, behind the tenant when there is one.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
+from aj.azure import leftovers
 from aj.azure.arm import Session, Workspace
+from aj.azure.delivery import Delivery
 from aj.azure.workplace import Places, Wish
 from aj.base.clock import Clock
 from aj.base.errors import UserError
@@ -37,7 +39,7 @@ from aj.wire.azure import (
     SignIn,
     SkuList,
 )
-from aj.wire.messages import Done
+from aj.wire.messages import Archive, Done, Prune, Pruned
 
 REMEMBERED_S = 600.0  # a workspace that was found by its name is not looked for again so soon
 Open = Callable[[Config, str | None], Session]
@@ -109,6 +111,19 @@ class Cloud:
     ) -> FilePage:
         """Read the next page of a log file. Raises NotFound, UserError."""
         return self._logs.page(*self._at(project, workspace), name, path, cursor=cursor, tail=tail)
+
+    # Code
+
+    def prune_code(
+        self, project: Project | None, workspace: str, asked: Prune, needed: Callable[[], Set[str]]
+    ) -> Pruned:
+        """Remove old code of ours from the container of a workspace. Raises as `jobs`, Refused without the right."""
+        session, place = self._at(project, workspace)
+        may_use_key = bool(config.read(self._layout, None, self._settings).value("storage.allow_account_key"))
+        delivery = Delivery(self._settings, may_use_key)
+        before = self._clock.now() - asked.keep_s
+        found = leftovers.prune(session, place, delivery, needed=needed, before=before, dry_run=asked.dry_run)
+        return Pruned(tuple(Archive(leftovers.sha256_of(kept) or kept.name, kept.size_bytes) for kept in found))
 
     # Where
 

@@ -30,7 +30,7 @@ from aj.store import archives, journal, queue, tickets
 from aj.store.archives import Archives
 from aj.store.layout import Layout
 from aj.store.runtime import Place
-from aj.wire.messages import Archive, Busy, Done, ProjectQueue, Pruned, Submission, TicketAnswer, TicketList
+from aj.wire.messages import Archive, Busy, Done, ProjectQueue, Prune, Pruned, Submission, TicketAnswer, TicketList
 
 if TYPE_CHECKING:  # what asks a cloud is imported with the first question
     from aj.engine.cloud import Cloud
@@ -65,6 +65,7 @@ class Engine(Generic[J]):
         keep_final: int = queue.KEEP_FINAL,
         cloud: Callable[[], Cloud] = lambda: _no_cloud(),
         steps: Steps | None = None,
+        at_end: Callable[[], None] = lambda: None,
     ) -> None:
         self.hub = Hub()
         self.jobs: J = jobs(self.hub)
@@ -90,6 +91,7 @@ class Engine(Generic[J]):
         self._opened: dict[str, _Opened] = {}
         self._counted: dict[str, tuple[int, int]] = {}
         self._make_cloud = cloud
+        self._at_end = at_end
         self._leaving = threading.Event()
         self._began_at = clock.monotonic()
 
@@ -140,6 +142,7 @@ class Engine(Generic[J]):
         """Let go of everything. What waits stays on disk; what still runs will be of unknown outcome."""
         self.begin_drain()
         self.jobs.stop()  # while the projects are still ours: it may have something to write
+        self._at_end()
         for opened in self._all_opened():
             opened.desk.close()
         self.hub.close()
@@ -288,6 +291,16 @@ class Engine(Generic[J]):
         else:
             found = box.prune(named, now=now, keep_s=keep_s, keep_bytes=archives.UNLIMITED)
         return Pruned(tuple(Archive(digest, size) for digest, size in found))
+
+    def cloud_code_prune(self, project: Project | None, workspace: str, asked: Prune) -> Pruned:
+        """Remove old code from the container of a workspace; or only name it. Raises UserError, NotFound, Refused."""
+        return self.cloud.prune_code(project, workspace, asked, self._named_hashes)
+
+    def _named_hashes(self) -> set[str]:
+        """Return the hashes of the archives that a ticket which may be sent again names."""
+        every = (ticket for key in tickets.keys(self._layout) for ticket in tickets.scan(self._layout, key).tickets)
+        over = (TicketState.COMPLETED, TicketState.CANCELED)
+        return {ticket.code.archive_sha256 for ticket in every if ticket.code and ticket.state not in over}
 
     # Opening
 

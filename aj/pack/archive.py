@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from aj.base import units
 from aj.base.clock import SYSTEM
-from aj.base.errors import UserError
+from aj.base.errors import Refused, UserError
 from aj.base.noun import dataclass
 from aj.model.code import CodeRef
 from aj.pack import cache, content, deflate, digest, ignore, tar
@@ -39,7 +39,7 @@ def pack(selection: Selection, *, folder: Path, generated: Generated = NOTHING, 
 
     `generated` files are in the archive but not in the digest. The bytes do not depend on `threads`.
     Raises UserError when nothing is selected, a file cannot be read or keeps changing, or the archive is above
-    the limit of the plan; AjError when the folder cannot be written.
+    the limit of the plan; Refused when the disk may be too small; AjError when the folder cannot be written.
     """
     need_files(selection)
     _refuse_doubles(selection, generated)
@@ -48,6 +48,7 @@ def pack(selection: Selection, *, folder: Path, generated: Generated = NOTHING, 
     if kept is None:
         atomic.make_folder(folder)
         _sweep(folder)
+        _need_space(selection, folder)
         kept = digest.twice(selection, lambda: _make(selection, folder, generated, threads or deflate.processors()))
     _check_size(selection, kept.archive_bytes)
     return kept
@@ -166,6 +167,23 @@ def _check_size(selection: Selection, size: int) -> None:
         hint=f"add `{line}` to {selection.ignore_file or '.codeignore'}",
         details={"limit": limit, "bytes": selection.bytes, "files": selection.files},
     )
+
+
+def _need_space(selection: Selection, folder: Path) -> None:
+    """Refuse code that may not fit: what does not shrink takes as much space packed as it takes in the tree."""
+    try:
+        there = os.statvfs(folder)
+    except OSError:
+        return  # a file system that does not tell
+    free = there.f_bavail * there.f_frsize
+    due = min(selection.bytes, selection.plan.max_bytes or selection.bytes)
+    if there.f_blocks and free < due:
+        raise Refused(
+            f"the code of {units.size(selection.bytes)} may not fit into {folder}: {units.size(free)} are free",
+            code="no-space",
+            hint="`aj code prune --keep 1d` frees some; AJ_STATE_DIR names another place",
+            details={"free": free, "bytes": selection.bytes},
+        )
 
 
 def _make(selection: Selection, folder: Path, generated: Generated, threads: int) -> CodeRef:

@@ -86,6 +86,7 @@ JOB_CANCEL = Route("POST", "/v1/jobs/{id}/cancel", "jobs", holds=True, keyed=Tru
 JOB_TERMINATE = Route("POST", "/v1/jobs/{id}/terminate", "jobs", holds=True, keyed=True)
 JOB_RESUBMIT = Route("POST", "/v1/jobs/{id}/resubmit", "jobs", holds=True, keyed=True, begins=True)
 JOB_EXEC = Route("POST", "/v1/jobs/{id}/exec", "jobs", holds=True, keyed=True)
+JOB_PREEMPT = Route("POST", "/v1/jobs/{id}/preempt", "jobs", holds=True, keyed=True)
 JOB_DELETE = Route("DELETE", "/v1/jobs/{id}", "jobs", holds=True, keyed=True)
 
 CODE_PRUNE = Route("POST", "/v1/code/prune", "code", holds=True, keyed=True)
@@ -104,6 +105,7 @@ CLOUD_STATS = Route("GET", "/v1/workspaces/{ws}/stats", "azure", _QUERY, holds=T
 CLOUD_JOB = Route("GET", "/v1/workspaces/{ws}/jobs/{name}", "azure", holds=True)
 CLOUD_CANCEL = Route("POST", "/v1/workspaces/{ws}/jobs/{name}/cancel", "azure", holds=True, keyed=True)
 CLOUD_DELETE = Route("DELETE", "/v1/workspaces/{ws}/jobs/{name}", "azure", holds=True, keyed=True)
+CLOUD_PRUNE = Route("POST", "/v1/workspaces/{ws}/code/prune", "azure", holds=True, keyed=True)
 CLOUD_FILES = Route("GET", "/v1/workspaces/{ws}/jobs/{name}/files", "azure", ("sizes",), holds=True)
 CLOUD_LOG = Route("GET", "/v1/workspaces/{ws}/jobs/{name}/logs", "azure", ("file", "cursor", "tail"), holds=True)
 

@@ -12,18 +12,21 @@ from pathlib import Path
 import pytest
 from azure.storage.blob import ContainerClient
 
-from aj.azure import delivery
+from aj.azure import delivery, leftovers
 from aj.azure.arm import Session
 from aj.azure.blocks import Sizes
 from aj.azure.datastores import CODE
 from aj.azure.delivery import Delivery
 from aj.azure.line import Place
 from aj.azure.submission import Delivered, Parcel
+from aj.base.clock import SYSTEM
 from aj.base.errors import AjError, NotFound, Refused, RemoteError, UserError
 from aj.model.commandjob import Code
 from aj.model.step import Kind, Step
 from tests.servers.azure import WORKSPACE, Issuer, SmallAzure
 from tests.servers.azurite import ACCOUNT, KEY, Accepted, Azurite
+from tests.servers.loopback import problem
+from tests.servers.test_spec import JOB
 
 pytestmark = pytest.mark.rule("A-117")
 
@@ -44,6 +47,11 @@ class Depot:
         steps: list[Step] = []
         delivery = Delivery(self.azurite.settings, **options)  # type: ignore[arg-type]
         return delivery(self.session, WORKSPACE, parcel, tell=steps.append), steps
+
+    def delivered(self, folder: Path) -> Parcel:
+        one = parcel(folder)
+        self.deliver(one)
+        return one
 
     def with_tokens(self, tokens: Issuer) -> Depot:
         return replace(self, session=replace(self.session, tokens=tokens))
@@ -155,3 +163,52 @@ def test_an_archive_that_went_missing_is_told(there: Depot, tmp_path: Path) -> N
     one.archive.unlink()
     with pytest.raises(AjError, match=r"code\.tar\.gz cannot be read"):
         there.deliver(one)
+
+
+@pytest.mark.rule("A-11C")
+def test_old_archives_that_no_live_job_and_no_ticket_names_go_and_nothing_else(there: Depot, tmp_path: Path) -> None:
+    spare, live, queued = (there.delivered(tmp_path) for _ in range(3))
+    foreign = f"LocalUpload/{'f' * 64}/code.tar.gz"
+    there.seen.upload_blob(foreign, b"somebody else's")
+    for name, code, status in (("a", spare, "Completed"), ("b", live, "Running"), ("c", live, "Completed")):
+        variables = {**JOB["properties"]["environmentVariables"], "AJ_CODE_ARCHIVE_SHA256": code.code.archive_sha256}
+        body = {**JOB["properties"], "environmentVariables": variables, "status": status}
+        there.azure.arm.add(f"{WORKSPACE.id}/jobs/{name}", {"properties": body}, "JobBase")
+
+    def pruned(*, before_s: float = 3600.0, dry_run: bool = False) -> list[str]:
+        found = leftovers.prune(
+            there.session,
+            WORKSPACE,
+            Delivery(there.azurite.settings),
+            needed=lambda: {queued.code.archive_sha256},
+            before=SYSTEM.now() + before_s,
+            dry_run=dry_run,
+        )
+        return [kept.name for kept in found]
+
+    everything = {blob.name for blob in there.seen.list_blobs()}
+    assert len(everything) == 5
+    assert pruned(before_s=-3600) == []
+    assert (
+        pruned(dry_run=True) == [spare.code.archive] and {blob.name for blob in there.seen.list_blobs()} == everything
+    )
+    assert pruned() == [spare.code.archive]
+    assert {blob.name for blob in there.seen.list_blobs()} == everything - {spare.code.archive}
+    assert pruned() == []
+
+
+@pytest.mark.rule("A-11C")
+def test_nothing_is_pruned_when_the_jobs_cannot_be_listed(there: Depot, tmp_path: Path) -> None:
+    there.deliver(parcel(tmp_path))
+    there.azure.arm_server.on("/jobs", problem(403, "AuthorizationFailed", "no"))
+    everything = {blob.name for blob in there.seen.list_blobs()}
+    with pytest.raises(Refused):
+        leftovers.prune(
+            there.session,
+            WORKSPACE,
+            Delivery(there.azurite.settings),
+            needed=frozenset,
+            before=SYSTEM.now() + 3600,
+            dry_run=False,
+        )
+    assert {blob.name for blob in there.seen.list_blobs()} == everything

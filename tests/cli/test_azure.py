@@ -119,6 +119,22 @@ def test_a_job_for_a_compute_and_the_same_tree_once_more(aj: Typed) -> None:
     assert record.portal_url is not None
 
 
+@pytest.mark.rule("C-048", "A-11C")
+def test_code_in_the_workspace_goes_when_no_live_job_names_it(aj: Typed) -> None:
+    made = aj.item("run", "-t", "aml", "python", "train.py")
+    everything = aj.whole.blobs()
+    assert aj("code", "prune", "--remote", "--keep", "0s").out == b"nothing to remove\n"
+    job = aj.whole.azure.arm.resources[f"{WORKSPACE.id}/jobs/{made['azure_name']}".lower()]
+    job["properties"]["status"] = "Completed"
+    assert aj("code", "prune", "--remote").out == b"nothing to remove\n"
+    for words in (("--dry-run",), ()):
+        assert aj.whole.blobs() == everything
+        found = json.loads(aj("--json", "code", "prune", "--remote", "--keep", "0s", *words).out)
+        assert [row["digest"] for row in found["items"]] == [made["code"]["archive_sha256"]]
+    assert len(aj.whole.blobs()) == len(everything) - 1, "the bootstrap stays"
+    assert "goes with `--remote`" in aj("code", "prune", "--ws", "x", code=2).err.decode()
+
+
 @pytest.mark.rule("C-017", "C-239", "C-241", "A-080", "A-101", "A-124")
 def test_a_queued_job_for_a_virtual_cluster(aj: Typed) -> None:
     queued = aj.item("run", "-t", "sing", "--queue", "python", "train.py")

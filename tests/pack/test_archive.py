@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from aj.base.errors import AjError, UserError
+from aj.base.errors import AjError, Refused, UserError
 from aj.model.code import CodeRef
 from aj.pack import archive, digest, walk
 from aj.pack.archive import Generated
@@ -208,6 +208,22 @@ def test_a_full_disk_leaves_no_half_archive(tree: Path, store: Path, monkeypatch
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(AjError, match="No space left"):
         pack(tree, store)
+    monkeypatch.undo()
+    assert list(store.iterdir()) == []
+    assert pack(tree, store).files == 3
+
+
+@pytest.mark.rule("A-115")
+def test_code_that_may_not_fit_is_refused_before_a_byte_is_written(
+    tree: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.mkdir(parents=True)
+    real = os.statvfs(store)
+    small = os.statvfs_result((*real[:4], 0, *real[5:]))
+    monkeypatch.setattr(os, "statvfs", lambda folder: small)
+    with pytest.raises(Refused, match="may not fit into .*: 0 B are free") as found:
+        pack(tree, store)
+    assert found.value.code == "no-space"
     monkeypatch.undo()
     assert list(store.iterdir()) == []
     assert pack(tree, store).files == 3

@@ -16,4 +16,10 @@ def prune(call: Call) -> Answer:
     return reply(call.engine.code_prune(asked.keep_s, asked.dry_run))
 
 
-HANDLERS: Mapping[Route, Handler] = {paths.CODE_PRUNE: prune}
+def prune_remote(call: Call) -> Answer:
+    """Remove old archives of a workspace, or only name them."""
+    (workspace,), asked = call.segments, call.decode(Prune)
+    return reply(call.engine.cloud_code_prune(call.project, workspace, asked))
+
+
+HANDLERS: Mapping[Route, Handler] = {paths.CODE_PRUNE: prune, paths.CLOUD_PRUNE: prune_remote}
