@@ -221,7 +221,7 @@ def test_code_that_may_not_fit_is_refused_before_a_byte_is_written(
     real = os.statvfs(store)
     small = os.statvfs_result((*real[:4], 0, *real[5:]))
     monkeypatch.setattr(os, "statvfs", lambda folder: small)
-    with pytest.raises(Refused, match="may not fit into .*: 0 B are free") as found:
+    with pytest.raises(Refused, match=r"may not fit into .*: 0 B are free") as found:
         pack(tree, store)
     assert found.value.code == "no-space"
     monkeypatch.undo()
