@@ -1,0 +1,637 @@
+"""What the API server of the tests makes of one request: who may, what is legal, what is kept, what is answered."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
+
+from tests.servers import kube_rules
+from tests.servers.kube_pods import Nodes
+from tests.servers.kube_schema import Cause, core
+from tests.servers.kube_store import KINDS, VOLCANO, Gone, Kind, Store, Unclear, kind_of
+from tests.servers.loopback import Answer, Got
+
+VERSION = "v1.36.2"
+NAMESPACE = "training"
+TOKEN = "token-of-the-admin"
+ALL = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    409: "Conflict",
+    410: "Expired",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+_PATH = re.compile(
+    r"/(?:api/(?P<core>v1)|apis/(?P<group>[^/]+)/(?P<version>[^/]+))"
+    r"(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<sub>[a-z]+))?)?\Z"
+)
+
+
+def status(
+    code: int, message: str, reason: str = "", details: Mapping[str, object] | None = None, **headers: str
+) -> Answer:
+    """An error as the server writes it."""
+    document: dict[str, object] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    document |= {"message": message, "reason": reason or REASONS[code]}
+    if details:
+        document["details"] = dict(details)
+    return Answer(code, {**document, "code": code}, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def too_many(after_s: int = 1) -> Answer:
+    """The server asks to come again later."""
+    words = "The server has received too many requests and has asked us to try again later"
+    return status(429, words, details={"retryAfterSeconds": after_s}, Retry_After=str(after_s))
+
+
+def unavailable(code: int = 503) -> Answer:
+    """The server is not well: plain words, as a gateway in front of it says them."""
+    return status(code, "the server is currently unable to handle the request")
+
+
+@dataclass(frozen=True)
+class Denied:
+    """A webhook of the cluster says no to what it is shown."""
+
+    words: str
+    webhook: str = "policy.example.test"
+
+    @property
+    def answer(self) -> Answer:
+        return status(400, f'admission webhook "{self.webhook}" denied the request: {self.words}', " ")
+
+
+@dataclass(frozen=True)
+class User:
+    """Who holds a token. `rights` are pairs of a verb and a full resource (`pods/exec`, `jobs.batch.volcano.sh`)."""
+
+    name: str
+    rights: frozenset[tuple[str, str]] | None = None  # None: everything
+    namespaces: frozenset[str] | None = None  # None: everywhere
+
+    def may(self, verb: str, resource: str, namespace: str) -> bool:
+        is_here = self.namespaces is None or namespace in self.namespaces
+        return self.rights is None or (is_here and (verb, resource) in self.rights)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request about objects of a kind."""
+
+    got: Got
+    kind: Kind
+    namespace: str
+    name: str
+    sub: str
+    user: User
+
+    @property
+    def query(self) -> dict[str, str]:
+        return dict(self.got.query)
+
+    @property
+    def is_dry(self) -> bool:
+        return self.query.get("dryRun") == "All"
+
+
+class Refused(Exception):
+    """The request ends with this answer."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.status)
+        self.answer = answer
+
+
+@dataclass
+class Kube:
+    """The server's mind. `users` are known by their tokens; `has_volcano` turns Volcano's admission on."""
+
+    nodes: Nodes
+    store: Store
+    users: dict[str, User] = field(default_factory=lambda: {TOKEN: User("admin")})
+    has_volcano: bool = True
+    knows_dry_run: bool = True
+    denials: list[tuple[str, Denied]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def answer(self, got: Got) -> Answer:
+        """Answer one request."""
+        try:
+            with self.store.changed:
+                return self._answer(got)
+        except Refused as refused:
+            return refused.answer
+
+    def asked(self, got: Got) -> Asked:
+        """Find out what a request is about and whether it may be. Raises Refused."""
+        user = self._user(got)
+        kind, names = _place(got.path)
+        asked = Asked(got, kind, names["namespace"] or "", names["name"] or "", names["sub"] or "", user)
+        for verb in self._verbs(asked):
+            self._allow(asked, verb)
+        return asked
+
+    def add(self, plural: str, name: str, namespace: str = NAMESPACE, **more: object) -> dict:
+        """Put an object in, checked like any other."""
+        kind = kind_of(plural)
+        where = namespace if kind.namespaced else ""
+        about = {"name": name, **more.pop("metadata", {})}  # type: ignore[dict-item]
+        document = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": about, **more}
+        new = self.store.created(kind, where, name, self._checked(kind, document, name, is_strict=True)[0])
+        kept = self.store.keep(kind, new, "ADDED")
+        if kind.plural == "pods":
+            self.nodes.begin(self.stored("pods", name, where))
+        return kept
+
+    def stored(self, plural: str, name: str, namespace: str = NAMESPACE) -> dict:
+        """The object itself, to be looked at and changed; fails when there is none."""
+        kind = kind_of(plural)
+        found = self.store.find(kind, namespace if kind.namespaced else "", name)
+        assert found is not None, f"no {kind.full} called {name}"
+        return found
+
+    def names(self, plural: str, namespace: str = NAMESPACE) -> list[str]:
+        """The names of the objects of a kind."""
+        kind = kind_of(plural)
+        return [
+            one["metadata"]["name"] for one in self.store.page(kind, namespace if kind.namespaced else "", {}).items
+        ]
+
+    def _answer(self, got: Got) -> Answer:
+        known = self._discovery(got)
+        if known is not None:
+            self._user(got)
+            return known
+        if got.path.startswith("/apis/authorization.k8s.io/v1/"):
+            return self._review(got, self._user(got))
+        asked = self.asked(got)
+        if asked.sub == "log":
+            raise AssertionError("logs are streamed")
+        act = {
+            "GET": self._read,
+            "POST": self._create,
+            "PUT": self._replace,
+            "PATCH": self._patch,
+            "DELETE": self._delete,
+        }.get(got.method)
+        if act is None or asked.sub not in ("", "status"):
+            return status(405, "the server does not allow this method on the requested resource")
+        return act(asked)
+
+    def _user(self, got: Got) -> User:
+        scheme, _, token = got.headers.get("authorization", "").partition(" ")
+        if not scheme:
+            return User("system:anonymous", frozenset())
+        user = self.users.get(token)
+        if scheme != "Bearer" or user is None:
+            raise Refused(status(401, "Unauthorized"))
+        return user
+
+    def _verbs(self, asked: Asked) -> list[str]:
+        method, is_watch = asked.got.method, asked.query.get("watch") in ("1", "true")
+        if asked.sub == "exec":
+            return ["get", "create"]  # since 1.35 an upgrade by GET needs both
+        if method == "GET":
+            return ["get" if asked.name else "watch" if is_watch else "list"]
+        if method == "DELETE" and not asked.name:
+            return ["deletecollection"]
+        return [{"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}.get(method, "get")]
+
+    def _allow(self, asked: Asked, verb: str) -> None:
+        sub = f"/{asked.sub}" if asked.sub else ""
+        full = f"{asked.kind.plural}{sub}" + (f".{asked.kind.group}" if asked.kind.group else "")
+        if asked.user.may(verb, full, asked.namespace):
+            return
+        who = asked.kind.full + (f' "{asked.name}"' if asked.name else "")
+        where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
+        words = (
+            f'{who} is forbidden: User "{asked.user.name}" cannot {verb} resource "{asked.kind.plural}{sub}" '
+            f'in API group "{asked.kind.group}" {where}'
+        )
+        raise Refused(status(403, words, details=_details(asked.kind, asked.name)))
+
+    def _read(self, asked: Asked) -> Answer:
+        if asked.name:
+            found = self._found(asked)
+            if asked.kind.plural == "pods":
+                self.nodes.look(found)
+            return Answer(200, copy.deepcopy(found))
+        if asked.kind.plural == "pods":
+            for one in self.store.page(asked.kind, asked.namespace, {}).items:
+                self.nodes.look(self.stored("pods", one["metadata"]["name"], one["metadata"]["namespace"]))
+        try:
+            page = self.store.page(asked.kind, asked.namespace, asked.query)
+        except Gone:
+            words = (
+                "The provided continue parameter is too old to display a consistent list result. You can start a new "
+                "list without the continue parameter."
+            )
+            return status(410, words)
+        except Unclear as unclear:
+            return status(400, str(unclear))
+        about: dict[str, object] = {"resourceVersion": str(page.version)}
+        if page.more:
+            about["continue"] = page.more
+        if page.remaining:
+            about["remainingItemCount"] = page.remaining
+        items = page.items
+        if not asked.kind.crd:
+            items = [{key: value for key, value in one.items() if key not in ("apiVersion", "kind")} for one in items]
+        listed = {"apiVersion": asked.kind.api_version, "kind": f"{asked.kind.kind}List"}
+        return Answer(200, {**listed, "metadata": about, "items": items})
+
+    def _found(self, asked: Asked) -> dict:
+        found = self.store.find(asked.kind, asked.namespace, asked.name)
+        if found is None:
+            words = f'{asked.kind.full} "{asked.name}" not found'
+            raise Refused(status(404, words, details=_details(asked.kind, asked.name)))
+        return found
+
+    def _create(self, asked: Asked) -> Answer:
+        if asked.name:
+            return status(405, "the server does not allow this method on the requested resource")
+        document = self._body(asked)
+        name = self.store.named(document)
+        whole, warned = self._checked(
+            asked.kind, document, name, is_strict=asked.query.get("fieldValidation") == "Strict"
+        )
+        self._admit(asked, whole)
+        if self.store.find(asked.kind, asked.namespace, name) is not None:
+            words = f'{asked.kind.full} "{name}" already exists'
+            return status(409, words, "AlreadyExists", _details(asked.kind, name))
+        new = self.store.created(asked.kind, asked.namespace, name, whole)
+        if asked.kind.plural == "pods":
+            new["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
+        if not asked.is_dry:
+            self.store.keep(asked.kind, new, "ADDED")
+            if asked.kind.plural == "pods":
+                self.nodes.begin(self.stored("pods", name, asked.namespace))
+        else:
+            self._must_know_dry_run()
+        return self._warned(Answer(201, copy.deepcopy(new)), warned)
+
+    def _replace(self, asked: Asked) -> Answer:
+        found, document = self._found(asked), self._body(asked)
+        return self._changed(asked, found, document)
+
+    def _patch(self, asked: Asked) -> Answer:
+        found = self._found(asked)
+        kind = asked.got.headers.get("content-type", "").partition(";")[0]
+        try:
+            body = json.loads(asked.got.body)
+        except ValueError as error:
+            return status(400, f"error decoding patch: {error}")
+        if kind == "application/merge-patch+json" or (
+            kind == "application/strategic-merge-patch+json" and not asked.kind.crd
+        ):
+            document = _merged(found, body)
+        elif kind == "application/json-patch+json":
+            document = _json_patched(found, body)
+        else:
+            listed = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+            return status(
+                415, f"the body of the request was in an unknown format - accepted media types include: {listed}"
+            )
+        assert isinstance(document, dict)
+        return self._changed(asked, found, document)
+
+    def _changed(self, asked: Asked, found: dict, document: dict) -> Answer:
+        about, own = document.get("metadata", {}), found["metadata"]
+        if about.get("name", asked.name) != asked.name:
+            words = f"the name of the object ({about['name']}) does not match the name on the URL ({asked.name})"
+            return status(400, words)
+        if about.get("uid", own["uid"]) != own["uid"]:
+            words = f"Precondition failed: UID in precondition: {about['uid']}, UID in object meta: {own['uid']}"
+            return self._conflict(asked, words)
+        if about.get("resourceVersion", own["resourceVersion"]) != own["resourceVersion"]:
+            words = "the object has been modified; please apply your changes to the latest version and try again"
+            return self._conflict(asked, words)
+        if asked.kind.crd and asked.got.method == "PUT" and "resourceVersion" not in about:
+            cause = Cause(
+                "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update"
+            )
+            return _invalid(asked.kind, asked.name, [cause])
+        is_strict = asked.query.get("fieldValidation") == "Strict"
+        whole, warned = self._checked(asked.kind, document, asked.name, is_strict=is_strict)
+        kept = ("uid", "creationTimestamp", "generation", "namespace", "name", "deletionTimestamp", "resourceVersion")
+        whole["metadata"] = {**whole["metadata"], **{word: own[word] for word in kept if word in own}}
+        if asked.kind.has_status:
+            other = {word: found[word] for word in found if word not in ("status",)}
+            if asked.sub == "status":
+                whole = {**other, "status": whole.get("status", {})}
+            else:
+                whole = {key: value for key, value in whole.items() if key != "status"}
+                whole |= {"status": found["status"]} if "status" in found else {}
+        if found.get("immutable") and whole.get("data") != found.get("data"):
+            words = "Forbidden: field is immutable when `immutable` is set"
+            return _invalid(asked.kind, asked.name, [Cause("data", "FieldValueForbidden", words)])
+        if whole == found or asked.is_dry:
+            return self._warned(Answer(200, whole), warned)
+        if asked.kind.crd and whole.get("spec") != found.get("spec"):
+            whole["metadata"]["generation"] = own.get("generation", 1) + 1
+        return self._warned(Answer(200, self.store.keep(asked.kind, whole)), warned)
+
+    def _conflict(self, asked: Asked, words: str) -> Answer:
+        message = f'Operation cannot be fulfilled on {asked.kind.full} "{asked.name}": {words}'
+        return status(409, message, details=_details(asked.kind, asked.name))
+
+    def _delete(self, asked: Asked) -> Answer:
+        if not asked.name:
+            return status(405, "the server does not allow this method on the requested resource")
+        options = self._options(asked)
+        found = self._found(asked)
+        uid = found["metadata"]["uid"]
+        wanted = options.get("preconditions", {})
+        if wanted.get("uid", uid) != uid:
+            return self._conflict(
+                asked, f"Precondition failed: UID in precondition: {wanted['uid']}, UID in object meta: {uid}"
+            )
+        version = found["metadata"]["resourceVersion"]
+        if wanted.get("resourceVersion", version) != version:
+            asked_for = wanted["resourceVersion"]
+            words = (
+                f"Precondition failed: ResourceVersion in precondition: {asked_for}, "
+                f"ResourceVersion in object meta: {version}"
+            )
+            return self._conflict(asked, words)
+        is_dry = asked.is_dry or options.get("dryRun") == ["All"]
+        policy = options.get("propagationPolicy") or asked.query.get("propagationPolicy", "")
+        if policy not in ("", "Background", "Foreground", "Orphan"):
+            return status(
+                422, f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "{policy}"'
+            )
+        if not is_dry:
+            if policy == "Orphan":
+                self.store.orphan(found)
+            self.store.remove(asked.kind, found)
+        if asked.kind.plural == "pods":
+            return Answer(200, copy.deepcopy(found))
+        details = {**_details(asked.kind, asked.name), "uid": uid}
+        done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+        return Answer(200, done)
+
+    def _options(self, asked: Asked) -> dict:
+        if not asked.got.body:
+            return {}
+        options = self._body(asked)
+        options = {key: value for key, value in options.items() if value is not None}
+        unknown, causes = core("DeleteOptions").unknown(options), core("DeleteOptions").causes(options)
+        if unknown or causes:
+            words = ", ".join([f'unknown field "{path}"' for path in unknown] + [cause.message for cause in causes])
+            raise Refused(status(400, f"DeleteOptions cannot be read: {words}"))
+        return options
+
+    def _body(self, asked: Asked) -> dict:
+        kind = asked.got.headers.get("content-type", "application/json").partition(";")[0]
+        if kind != "application/json":
+            listed = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+            words = f"the body of the request was in an unknown format - accepted media types include: {listed}"
+            raise Refused(status(415, words))
+        try:
+            document = json.loads(asked.got.body)
+        except ValueError as error:
+            raise Refused(status(400, f"error decoding: {error}")) from None
+        if not isinstance(document, dict):
+            raise Refused(status(400, "couldn't get version/kind; json parse error"))
+        if asked.got.method == "DELETE":
+            return document
+        about = document.get("metadata")
+        if about is not None and not isinstance(about, dict):
+            raise Refused(status(400, "metadata is no object"))
+        if about and asked.kind.namespaced and about.get("namespace", asked.namespace) != asked.namespace:
+            words = "the namespace of the provided object does not match the namespace sent on the request"
+            raise Refused(status(400, words))
+        return document
+
+    def _checked(self, kind: Kind, document: dict, name: str, *, is_strict: bool) -> tuple[dict, list[str]]:
+        """Check an object as it is sent; returns it shaped, and what is only warned of. Raises Refused."""
+        group_kind = (document.get("apiVersion", kind.api_version), document.get("kind", kind.kind))
+        if group_kind != (kind.api_version, kind.kind):
+            words = f"{group_kind[1]} in version {group_kind[0]} does not match {kind.kind} of {kind.api_version}"
+            raise Refused(status(400, words))
+        begin = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+        unknown = [f'unknown field "{path}"' for path in kind.schema.unknown(document)]
+        if unknown and is_strict:
+            raise Refused(status(400, f"{begin}: strict decoding error: {', '.join(unknown)}"))
+        causes = kind.schema.causes(document)
+        wrong = [cause for cause in causes if cause.reason == "FieldValueTypeInvalid"]
+        if wrong and not kind.crd:
+            raise Refused(status(400, f"{begin}: {wrong[0].message}"))
+        whole = kind.schema.shaped(document)
+        assert isinstance(whole, dict)
+        whole["metadata"] = {**whole.get("metadata", {}), "name": name}
+        if not name:
+            causes.append(
+                Cause("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")
+            )
+        elif not wrong:
+            causes += kube_rules.metadata(whole, is_label=kind.names_labels)
+        if kind.rule is not None and not causes:
+            causes += kind.rule(whole)
+        if causes:
+            raise Refused(_invalid(kind, name, causes))
+        if kind.plural == "pods":
+            whole["spec"] = _pod_defaults(whole["spec"])
+        if "stringData" in whole:
+            more = {key: base64.b64encode(value.encode()).decode() for key, value in whole.pop("stringData").items()}
+            whole["data"] = {**whole.get("data", {}), **more}
+        if kind.plural == "secrets":
+            whole.setdefault("type", "Opaque")
+        return whole, unknown
+
+    def _admit(self, asked: Asked, document: dict) -> None:
+        """Ask everybody who may say no to a new object. Raises Refused."""
+        kind, name = asked.kind, document["metadata"]["name"]
+        if kind.namespaced and self.store.find(kind_of("namespaces"), "", asked.namespace) is None:
+            words = f'namespaces "{asked.namespace}" not found'
+            raise Refused(status(404, words, details={"name": asked.namespace, "kind": "namespaces"}))
+        for number, (words, denied) in enumerate(self.denials):
+            if words in f"{kind.full}/{name}":
+                if not asked.is_dry:
+                    del self.denials[number]
+                raise Refused(denied.answer)
+        if kind.group == VOLCANO and self.has_volcano:
+            faults = kube_rules.job(document, lambda queue: self.store.find(kind_of("queues"), "", queue))
+            if faults:
+                raise Refused(Denied("; ".join(faults) + ";", "validatejob.volcano.sh").answer)
+        account = document.get("spec", {}).get("serviceAccountName", "default") if kind.plural == "pods" else "default"
+        if account != "default" and self.store.find(kind_of("serviceaccounts"), asked.namespace, account) is None:
+            words = (
+                f'error looking up service account {asked.namespace}/{account}: serviceaccount "{account}" not found'
+            )
+            raise Refused(status(403, f'pods "{name}" is forbidden: {words}', details=_details(kind, name)))
+
+    def _must_know_dry_run(self) -> None:
+        if not self.knows_dry_run:
+            raise Refused(status(400, "the dryRun feature is disabled"))
+
+    def _warned(self, answer: Answer, unknown: list[str]) -> Answer:
+        words = [*self.warnings, *unknown]
+        if not words:
+            return answer
+        headers = {**answer.headers, "Warning": ", ".join(f"299 - {json.dumps(word)}" for word in words)}
+        return replace(answer, headers=headers)
+
+    def _review(self, got: Got, user: User) -> Answer:
+        if got.method != "POST" or not got.path.endswith("/selfsubjectaccessreviews"):
+            return status(404, "the server could not find the requested resource")
+        document = json.loads(got.body)
+        schema = core("SelfSubjectAccessReview")
+        faults = schema.unknown(document) + [cause.message for cause in schema.causes(document)]
+        asked = document.get("spec", {}).get("resourceAttributes")
+        if faults or not asked:
+            return status(400, f"SelfSubjectAccessReview cannot be read: {faults}")
+        sub = f"/{asked['subresource']}" if asked.get("subresource") else ""
+        group = f".{asked['group']}" if asked.get("group") else ""
+        is_allowed = user.may(
+            asked.get("verb", ""), f"{asked.get('resource', '')}{sub}{group}", asked.get("namespace", "")
+        )
+        about = {"allowed": is_allowed} | ({"reason": "RBAC: allowed"} if is_allowed else {})
+        return Answer(201, {**document, "metadata": {}, "status": about})
+
+    def _discovery(self, got: Got) -> Answer | None:
+        if got.method != "GET":
+            return None
+        if got.path.rstrip("/") == "/version":
+            major, minor, _ = VERSION.removeprefix("v").split(".")
+            found = {"major": major, "minor": minor, "gitVersion": VERSION, "platform": "linux/amd64"}
+            made = {"buildDate": "2026-06-10T00:00:00Z", "compiler": "gc", "goVersion": "go1.26.3"}
+            return Answer(200, {**found, **made, "gitCommit": "0" * 40, "gitTreeState": "clean"})
+        if got.path in ("/livez", "/readyz", "/healthz"):
+            return Answer(200, raw=b"ok", headers={"Content-Type": "text/plain"})
+        if got.path.rstrip("/") == "/api":
+            return Answer(200, {"kind": "APIVersions", "versions": ["v1"]})
+        versions = {(kind.group, kind.version) for kind in KINDS} | {("authorization.k8s.io", "v1")}
+        if got.path.rstrip("/") == "/apis":
+            listed = [_group(group, version) for group, version in sorted(versions) if group]
+            return Answer(200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed})
+        for group, version in versions:
+            if got.path.rstrip("/") == (f"/apis/{group}/{version}" if group else f"/api/{version}"):
+                return Answer(200, _resources(group, version))
+        return None
+
+
+def _place(path: str) -> tuple[Kind, dict[str, str]]:
+    """Which kind a path is about. Raises Refused."""
+    found = _PATH.match(path)
+    if found:
+        names = {word: unquote(value) if value else "" for word, value in found.groupdict().items()}
+        if names["namespace"] and names["plural"] == "status":  # of a namespace itself
+            names |= {"plural": "namespaces", "name": names["namespace"], "sub": "status", "namespace": ""}
+        for kind in KINDS:
+            is_this = (kind.group, kind.version, kind.plural) == (
+                names["group"],
+                names["version"] or names["core"],
+                names["plural"],
+            )
+            if is_this and (kind.namespaced or not names["namespace"]):
+                return kind, names
+    answer = Answer(404, raw=b"404 page not found\n", headers={"Content-Type": "text/plain; charset=utf-8"})
+    raise Refused(answer)
+
+
+def _details(kind: Kind, name: str) -> dict[str, object]:
+    details: dict[str, object] = {"name": name} if name else {}
+    details |= {"group": kind.group} if kind.group else {}
+    return {**details, "kind": kind.plural}
+
+
+def _invalid(kind: Kind, name: str, causes: list[Cause]) -> Answer:
+    words = [f"{cause.field}: {cause.message}" for cause in causes]
+    listed = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
+    details = {**_details(kind, name), "kind": kind.kind, "causes": [cause.document for cause in causes]}
+    return status(422, f'{kind.qualified} "{name}" is invalid: {listed}', details=details)
+
+
+def _group(group: str, version: str) -> dict[str, object]:
+    served = {"groupVersion": f"{group}/{version}", "version": version}
+    return {"name": group, "versions": [served], "preferredVersion": served}
+
+
+def _resources(group: str, version: str) -> dict[str, object]:
+    listed = []
+    for kind in KINDS:
+        if (kind.group, kind.version) == (group, version):
+            one = {
+                "name": kind.plural,
+                "singularName": kind.kind.lower(),
+                "namespaced": kind.namespaced,
+                "kind": kind.kind,
+            }
+            listed.append({**one, "verbs": list(ALL)})
+            if kind.has_status:
+                listed.append(
+                    {**one, "name": f"{kind.plural}/status", "singularName": "", "verbs": ["get", "patch", "update"]}
+                )
+    if not group:
+        for name, verbs in (("pods/log", ["get"]), ("pods/exec", ["create", "get"])):
+            listed.append({"name": name, "singularName": "", "namespaced": True, "kind": "Pod", "verbs": verbs})
+    api = f"{group}/{version}" if group else version
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api, "resources": listed}
+
+
+def _pod_defaults(spec: dict) -> dict:
+    containers = []
+    for one in spec["containers"]:
+        tag = one["image"].rpartition("/")[2]
+        is_latest = (":" not in tag and "@" not in tag) or tag.endswith(":latest")
+        more = {"imagePullPolicy": "Always" if is_latest else "IfNotPresent", "resources": {}}
+        more |= {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+        one = {**more, **one}
+        limits = one["resources"].get("limits")
+        if limits:
+            one["resources"] = {**one["resources"], "requests": {**limits, **one["resources"].get("requests", {})}}
+        containers.append(one)
+    more = {"restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst"}
+    more |= {"serviceAccountName": "default", "serviceAccount": spec.get("serviceAccountName", "default")}
+    more |= {"securityContext": {}, "schedulerName": "default-scheduler", "enableServiceLinks": True}
+    return {**more, **spec, "containers": containers}
+
+
+def _merged(found: object, patch: object) -> object:
+    if not isinstance(patch, dict):
+        return patch
+    whole = dict(found) if isinstance(found, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            whole.pop(name, None)
+        else:
+            whole[name] = _merged(whole.get(name), value)
+    return whole
+
+
+def _json_patched(found: dict, steps: object) -> dict:
+    whole = copy.deepcopy(found)
+    for step in steps if isinstance(steps, list) else []:
+        *path, last = [part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:]]
+        where: object = whole
+        for part in path:
+            where = where[int(part)] if isinstance(where, list) else where[part]  # type: ignore[index]
+        if step["op"] == "test":
+            value = where[int(last)] if isinstance(where, list) else where.get(last)  # type: ignore[union-attr]
+            if value != step["value"]:
+                raise Refused(status(422, f"the server rejected our request: testing path {step['path']} value failed"))
+        elif isinstance(where, list):
+            if step["op"] == "remove":
+                del where[int(last)]
+            else:
+                where.insert(len(where) if last == "-" else int(last), step["value"])
+        elif step["op"] == "remove":
+            where.pop(last)  # type: ignore[union-attr]
+        else:
+            where[last] = step["value"]  # type: ignore[index]
+    return whole
