@@ -31,7 +31,8 @@ if TYPE_CHECKING:  # the registry of services is read at every start, and needs 
 class Traits:
     """Facts about a service that others ask for instead of its name.
 
-    `submits` is False for a service whose templates can be checked and rendered but not yet sent.
+    `submits` is False for a service whose templates can be checked and rendered but not yet sent; `answers` is
+    False for a place that cannot be asked about a job once it has it.
     """
 
     driven: bool
@@ -39,6 +40,7 @@ class Traits:
     native: bool = False
     submits: bool = True
     is_local: bool = False
+    answers: bool = True
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,14 @@ class Request:
     """The exact thing that would be sent: where, and the whole body.
 
     `instances` are the types of machines that it may get, the best first, where the place chooses among several.
+    Without `is_named` the place gives the job a name of its own, and tells it afterwards or never.
     """
 
     service: str
     name: str
     body: Mapping[str, Json] = field(repr=False)
     instances: tuple[str, ...] = field(default=(), kw_only=True)
+    is_named: bool = field(default=True, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ ENTRIES: Mapping[str, Entry] = {
     "amlt": Entry(
         "aj.backend.amlt",
         "the external amlt program",
-        Traits(driven=False, moves_code=False, submits=False),
+        Traits(driven=False, moves_code=False, answers=False),
     ),
 }
 

@@ -13,10 +13,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from aj.base.noun import dataclass
+
+PIPE_BYTES = 65536  # what a pipe holds: no more of a program's own words is left there when it has ended
+LONGEST_LINE = 65536  # bytes; a longer one is told in parts
+LOOK_S = 0.1  # how often the end of a silent program is looked for
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,83 @@ def run(
             child.communicate()
             raise TimeoutError(f"{argv[0]} did not end within {timeout_s:g} s") from error
     return Result(child.returncode, out, err)
+
+
+def follow(
+    argv: Sequence[str],
+    hear: Callable[[str], None],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float,
+    stop: Callable[[], bool] = lambda: False,
+    grace_s: Callable[[], float] = lambda: 5.0,
+) -> int:
+    """Run a program without stdin, tell each line it prints as it comes, and return its code (-N for signal N).
+
+    Its whole process group is ended, by TERM and after the grace by KILL, when the time is over (TimeoutError) and
+    when `stop` says so (InterruptedError). Raises OSError when it cannot start.
+    """
+    child = subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    limit = time.monotonic() + timeout_s
+
+    def may_go_on() -> None:
+        if stop():
+            raise InterruptedError(f"{argv[0]} was told to stop")
+        if time.monotonic() >= limit:
+            raise TimeoutError(f"{argv[0]} did not end within {timeout_s:g} s")
+
+    assert child.stdout is not None, "a pipe was asked for"
+    try:
+        with child.stdout:
+            for line in _lines(_pieces(child, child.stdout.fileno(), may_go_on)):
+                hear(line)
+        return child.wait()
+    except BaseException:
+        end_group(child.pid, grace_s=grace_s(), reap=child.poll)
+        child.wait()
+        raise
+
+
+def _pieces(child: subprocess.Popen[bytes], handle: int, may_go_on: Callable[[], None]) -> Iterator[bytes]:
+    """Yield what a program prints until it has ended; programs that it left behind are not waited for."""
+    left = PIPE_BYTES
+    while left > 0:
+        has_ended = child.poll() is not None
+        if not has_ended:
+            may_go_on()
+        if not readable(handle, 0 if has_ended else LOOK_S):
+            if has_ended:
+                return
+            continue
+        piece = os.read(handle, PIPE_BYTES)
+        if not piece:
+            break
+        left -= len(piece) if has_ended else 0
+        yield piece
+    while child.poll() is None:  # it closed its output and goes on in silence
+        may_go_on()
+        time.sleep(0.02)
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
+    """Yield lines as soon as they are whole; a moving progress line is as many lines as it had states."""
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).replace(b"\r", b"\n").split(b"\n")
+        if len(rest) > LONGEST_LINE:
+            lines, rest = [*lines, rest], b""
+        yield from (line.decode("utf-8", "replace") for line in lines if line)
+    if rest:
+        yield rest.decode("utf-8", "replace")
 
 
 def run_here(
@@ -261,13 +342,17 @@ def is_program(pid: int, *words: str) -> bool:
     return any(word.encode() in given for word in words)
 
 
-def end_group(pid: int, *, grace_s: float) -> None:
-    """End a process group that we started: TERM, then KILL after the grace."""
+def end_group(pid: int, *, grace_s: float, reap: Callable[[], object] = lambda: None) -> None:
+    """End a process group that we started: TERM, then KILL after the grace.
+
+    `reap` takes note of the end of its leader, which counts as living until its parent has.
+    """
     for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 1.0)):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, number)
         limit = time.monotonic() + wait_s
         while time.monotonic() < limit:
+            reap()
             try:
                 os.killpg(pid, 0)
             except (ProcessLookupError, PermissionError):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aj.base.errors import NotFound, UserError
+from aj.cli import managed
 from aj.model import names
 from aj.model.record import RecordState
 from aj.model.ticket import TicketState
@@ -25,7 +26,18 @@ def find(ctx: Context, word: str) -> Found:
     try:
         return Found(job=ctx.client.jobs.show(job_id).workload)  # an id needs no list
     except (NotFound, UserError):
+        return _promised(ctx, word)
+
+
+def _promised(ctx: Context, word: str) -> Found:
+    """Find it among what the daemon shows, then among submissions that are over and of which nobody else tells."""
+    try:
         return _there(ctx, word, lambda: ctx.client.jobs.find(word))
+    except NotFound:
+        found = managed.find(ctx, word)
+        if found is None:
+            raise
+        return found
 
 
 def ticket(ctx: Context, word: str) -> str:

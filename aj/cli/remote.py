@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from aj.base.errors import AuthError, NotFound, UserError
 from aj.base.noun import dataclass
-from aj.cli import named
+from aj.cli import managed, named
 from aj.client.jobs import choose
 from aj.model import handle, names
 from aj.store import journal, tickets
@@ -83,6 +83,8 @@ def recorded(ctx: Context, word: str, missing: NotFound) -> Remote | None:
         promised = choose(word, [], there).ticket
     except NotFound:
         return _journaled(ctx, word)
+    if promised:
+        managed.refuse(promised)
     found = of_ticket(promised) if promised else None
     if found is None:
         raise missing
@@ -124,7 +126,9 @@ def of_ticket(ticket: Ticket) -> Remote | None:
 
 
 def refuse(found: Found, verb: str, hint: str) -> None:
-    """Refuse what reaches only jobs of this machine. Raises UserError for a job that a service of Azure runs."""
+    """Refuse what reaches only jobs of this machine. Raises UserError for a job that runs elsewhere."""
+    if found.job is None and found.ticket:
+        managed.refuse(found.ticket)
     elsewhere = of_ticket(found.ticket) if found.job is None and found.ticket else None
     if elsewhere is not None:
         assert found.ticket is not None, "a job elsewhere has a ticket"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base.noun import dataclass
-from aj.cli import recent, remote
+from aj.cli import managed, recent, remote
 from aj.cli.declare import Option, Word, filled
 from aj.cli.remote import Remote
 from aj.view import job as view
@@ -39,6 +39,8 @@ def run(opts: Options, ctx: Context) -> int:
     if what.job is None:
         assert what.ticket is not None, "a name that is found names something"
         ctx.screen.show(view.promised(what.ticket))
+        for words in managed.commands(what.ticket):
+            ctx.screen.note(f"managed by {what.ticket.service}: `{words}`")
         return 0
     own = ctx.client.jobs.show(what.job.id)
     ctx.tell_warnings(own.warnings)

@@ -8,7 +8,7 @@ from aj.backend import registry
 from aj.base.clock import rfc3339
 from aj.base.errors import AjError, OptionError, UserError
 from aj.base.paths import PROJECT_FOLDER
-from aj.cli import leaving
+from aj.cli import leaving, managed
 from aj.cli import spec as specs
 from aj.cli.code import notes
 from aj.model.step import Kind
@@ -41,6 +41,7 @@ def run(opts: Options, ctx: Context) -> int:
     if opts.strict:
         ctx.refuse_warnings()
     check_sendable(built.spec)
+    managed.refuse_waiting(built.spec, opts)
     tell_left_out(built.spec, ctx)
     _check_format(opts, ctx)
     taken: list[Ticket] = []
@@ -219,6 +220,8 @@ def _show(spec: JobSpec, ticket: Ticket, opts: Options, ctx: Context) -> None:
 def _next(ticket: Ticket) -> tuple[str, ...]:
     if ticket.mode is Mode.QUEUED:
         return f"aj queue show {ticket.ticket}", f"aj queue wait {ticket.ticket}", f"aj queue cancel {ticket.ticket}"
+    if theirs := managed.commands(ticket):
+        return f"aj status {ticket.id}", *theirs
     return f"aj wait {ticket.id}", f"aj logs {ticket.id} -f", f"aj status {ticket.id}"
 
 

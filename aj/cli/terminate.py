@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from aj.base import units
 from aj.base.errors import OptionError, gravest
 from aj.base.noun import dataclass
-from aj.cli import remote, several
+from aj.cli import managed, remote, several
 from aj.cli.declare import Option, Word, duration, filled
 from aj.cli.remote import Remote
 from aj.view import action
@@ -61,6 +61,7 @@ def _terminate(ctx: Context, word: str, opts: Options, places: dict[str, Remote]
         return _cancel(ctx, found, opts.grace_s)
     if found.job is None:
         assert found.ticket is not None, "a name that is found names something"
+        managed.refuse(found.ticket)
         answer = ctx.client.queue.cancel(found.ticket.ticket)
         return action.item(found.ticket.ticket, status="ok", state=answer.ticket.state.value)
     if found.job.state.is_final:

@@ -10,7 +10,7 @@ from typing import Annotated
 from aj.base import clock
 from aj.base.errors import AjError, JobFailed, gravest
 from aj.base.noun import dataclass
-from aj.cli import follow, leaving, remote, several
+from aj.cli import follow, leaving, managed, remote, several
 from aj.cli.context import Context
 from aj.cli.declare import Option, Word, duration, filled
 from aj.cli.remote import Remote
@@ -99,6 +99,7 @@ def _follow(opts: Options, ctx: Context, word: str, news: queue.Queue[News]) -> 
     found = remote.find(ctx, word, opts.workspace)
     if not isinstance(found, Remote) and found.job is None and found.ticket is not None:
         submitted = _until_submitted(ctx, found.ticket.ticket, limit)
+        managed.refuse(submitted)
         found = remote.of_ticket(submitted) or found
     if isinstance(found, Remote):
         for there in ctx.client.cloud_jobs.wait(found.workspace, found.name, timeout_s=_left(limit, ctx)):

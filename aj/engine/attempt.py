@@ -63,8 +63,8 @@ class Attempt:
             return self._has_failed(spec, words)
         return self._is_unknown(spec, words)
 
-    def _plan(self, spec: JobSpec) -> tuple[str, Callable[[], Handle]]:
-        """Return the name the job will have and the call that sends it. Sends nothing."""
+    def _plan(self, spec: JobSpec) -> tuple[str | None, Callable[[], Handle]]:
+        """Return the name the job will have, if that is known, and the call that sends it. Sends nothing."""
         means, ticket = self._means, self._ticket
         if means.places.traits(spec.service).driven:
             return spec.id, lambda: means.jobs.admit(
@@ -78,7 +78,7 @@ class Attempt:
         backend = means.places.backend(spec.service)
         request = backend.plan(spec, ticket.code, accepted_at=ticket.created_at.replace("Z", "+00:00"))
         self._instances = request.instances
-        return request.name, lambda: backend.submit(request)
+        return request.name if request.is_named else None, lambda: backend.submit(request)
 
     def _note(
         self,
@@ -94,17 +94,19 @@ class Attempt:
             self._desk.path,
             state,
             now=self._means.clock.now(),
-            azure_name=handle.name if handle else self._name,
+            azure_name=_told_name(handle) if handle else self._name,
             handle=handle,
             error=error,
+            note=handle.note if handle else None,
         )
         self._desk.note(journal.append(self._means.layout, self._desk.key, record))
 
     def _was_submitted(self, spec: JobSpec, handle: Handle) -> Ending:
         result = Submitted(
-            azure_name=handle.name,
+            azure_name=_told_name(handle),
             handle=str(handle),
             portal_url=handle.portal_url,
+            note=handle.note,
             matched_instances=self._instances,
             uploaded_bytes=handle.uploaded_bytes,
         )
@@ -137,6 +139,10 @@ class Attempt:
         except AjError as error:
             return replace(ending, detail=f"{ending.detail}; the record of it is missing: {error.message}")
         return ending
+
+
+def _told_name(handle: Handle) -> str | None:
+    return handle.name if handle.is_named else None
 
 
 def is_definite(error: AjError) -> bool:

@@ -16,19 +16,20 @@ from aj.base import paths
 from aj.base.clock import Clock
 from aj.base.errors import ConfigError
 from aj.base.noun import dataclass
-from aj.base.paths import Folders
+from aj.base.paths import Folders, Project
 from aj.base.settings import Settings
 from aj.engine.engine import Engine
 from aj.engine.hub import Hub
 from aj.engine.janitor import Keep
 from aj.engine.jobs import Jobs
 from aj.engine.means import Packed
+from aj.engine.programs import Programs
 from aj.engine.services import Services
 from aj.engine.steps import Steps
 from aj.model.code import CodeWarning
 from aj.model.job import JobSpec
 from aj.pack import archive, node, ssh, walk
-from aj.store import config
+from aj.store import config, tickets
 from aj.store.config import Config
 from aj.store.layout import Layout
 
@@ -57,17 +58,29 @@ def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
     def jobs(hub: Hub) -> Jobs:
         return Jobs(layout, drivers, clock, hub.publish, keep=keep, log=LOG.warning)
 
+    programs = Programs()
     return Engine(
         settings,
         folders,
         clock,
         jobs,
-        places=Services(azure.native),
+        places=Services(azure.native, {"amlt": lambda: amlt(layout, settings, azure.steps, programs)}),
         pack=packer(layout, paths.home(settings)),
         keep_final=_get(chosen, Config.number, "retention.queue"),
         cloud=azure.cloud,
         steps=azure.steps,
+        at_end=programs.end,
     )
+
+
+def amlt(layout: Layout, settings: Settings, steps: Steps, programs: Programs) -> object:
+    """Make the means of the external program amlt."""
+    from aj.backend.amlt.backend import Means
+
+    def is_over(project: Path, aj_id: str) -> bool:
+        return tickets.is_settled(layout, Project(project).key, tickets.name_of(aj_id))
+
+    return Means(settings, steps.tell, is_over, programs.run)
 
 
 @dataclass(frozen=True)

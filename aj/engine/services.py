@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from aj.backend import registry
 from aj.backend.protocol import Backend, Traits
 
 
 class Services:
-    """The services of one daemon. Safe between threads. `native` makes what those in a workspace of Azure need."""
+    """The services of one daemon. Safe between threads.
 
-    def __init__(self, native: Callable[[], object]) -> None:
+    `native` makes what those in a workspace of Azure need, `own` what a service of that name needs.
+    """
+
+    def __init__(self, native: Callable[[], object], own: Mapping[str, Callable[[], object]] | None = None) -> None:
         self._native = native
+        self._own = own or {}
         self._guard = threading.Lock()
         self._made: dict[str, Backend] = {}
 
@@ -25,6 +29,10 @@ class Services:
         """Return a handed-off service. Raises UserError for one that takes no jobs."""
         with self._guard:
             if service not in self._made:
-                means = (self._native(),) if registry.traits(service).native else ()
-                self._made[service] = registry.backend(service, *means)
+                self._made[service] = registry.backend(service, *self._means(service))
             return self._made[service]
+
+    def _means(self, service: str) -> tuple[object, ...]:
+        if registry.traits(service).native:
+            return (self._native(),)
+        return (self._own[service](),) if service in self._own else ()

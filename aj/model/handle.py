@@ -13,7 +13,8 @@ class Handle:
     """Where a submitted job is: the service, the place within it, and the name there.
 
     `portal_url` is the address where a person can look at it, when the place told one; `uploaded_bytes` is how
-    much code left for it just now, None when none goes that way.
+    much code left for it just now, None when none goes that way; `note` is what its user should know of it. Without
+    `is_named` the place told no name, and `name` is ours.
     """
 
     service: str
@@ -21,6 +22,8 @@ class Handle:
     name: str
     portal_url: str | None = field(default=None, compare=False)
     uploaded_bytes: int | None = field(default=None, compare=False)
+    note: str | None = field(default=None, compare=False)
+    is_named: bool = field(default=True, compare=False)
 
     def __str__(self) -> str:
         place = "/".join(quote(part, safe="") for part in self.place.split("/"))

@@ -126,6 +126,17 @@ def _is_queued(path: Path) -> bool:
         return False
 
 
+def is_settled(layout: Layout, key: str, ticket: str) -> bool:
+    """Tell whether a submission is over and its outcome known; one that is remembered no more is."""
+    try:
+        found = read_file(layout.ticket(key, ticket), with_request=False)
+    except FileNotFoundError:
+        return True
+    except (OSError, Unreadable):
+        return False
+    return found.state.is_final and found.outcome is not Outcome.UNKNOWN
+
+
 def as_left_behind(layout: Layout, key: str, tickets: Sequence[Ticket]) -> list[Ticket]:
     """Return tickets as they stand once their owner is dead: what was in work has ended.
 

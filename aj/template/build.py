@@ -95,6 +95,7 @@ def build(resolved: Resolved | None, request: Request, *, options_of: OptionsOf)
     missing = script.check(command.argv, request.directory, path=path, may_be_made=bool(setup or lines))
     notes = map(issue.note, (*lent.notes, *command.notes))
     warnings = [*issues, *decided.warnings, *env.told, *missing, *notes, *_unused(command, facts)]
+    warnings += _unheard(reader) if request.amlt else []
     spec = JobSpec(
         id=request.id,
         name=_name(request, command, AMLT if request.amlt else service, facts, decided),
@@ -141,6 +142,14 @@ def _check_amlt(request: Request, facts: Facts) -> None:
         return
     what = "Tasks" if facts.tasks else "jobs of this machine"
     raise OptionError(f"--amlt: amlt does not know {what}", hint="leave out --amlt")
+
+
+def _unheard(reader: Reader) -> list[Issue]:
+    """Warn of what the template says of code and amlt does not hear."""
+    code = reader.section("code")
+    if not code.texts("ignore"):
+        return []
+    return [issue.warning(sections.AMLT_CHOOSES, code.place("ignore"), path=code.at("ignore"))]
 
 
 def _command(request: Request, facts: Facts, path: str | None) -> Command:

@@ -23,6 +23,7 @@ _ACCOUNT = r"[a-z0-9]{3,24}\Z"
 _CONTAINER = r"(?=.{3,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*\Z|\$(?:root|web|logs)\Z"
 _SHM = r"([0-9]{1,15})(?:([kmgtKMGT])(?:i|iB)?)?\Z"
 _CAPABILITY = r"[A-Z][A-Z0-9_]*\Z"
+AMLT_CHOOSES = "amlt chooses files by its own rules: `code.ignore` has no effect"
 _RESERVED_KEYS = frozenset({"aj_bootstrap", "aj_code_archive"})
 
 

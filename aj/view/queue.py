@@ -37,6 +37,7 @@ FIELDS = (
     Column("detail"),
     Column("azure_name", "submission.azure_name"),
     Column("portal", "submission.portal_url"),
+    Column("note", "submission.note"),
     Column("error", "error.message"),
     Column("hint", "error.hint"),
     Column("retried_from"),
@@ -96,7 +97,9 @@ def tickets(
 
 def entry(ticket: Ticket, project: str | None = None) -> Document:
     """Make the document of one ticket."""
-    return single("queue.entry", item(ticket, project), FIELDS, ids="ticket")
+    said = ticket.error.details.get("last_lines") if ticket.error else None
+    after = tuple(map(str, said)) if isinstance(said, list | tuple) else ()
+    return single("queue.entry", item(ticket, project), FIELDS, ids="ticket", after=after)
 
 
 def ticket_schema() -> Schema:

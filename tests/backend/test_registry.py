@@ -63,7 +63,7 @@ def test_an_unknown_service_shows_the_nearest() -> None:
 
 
 def test_only_a_service_that_takes_jobs_has_a_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    for service in ("local", "volcano", "amlt"):
+    for service in ("local", "volcano"):
         with pytest.raises(UserError):
             registry.backend(service)
     made = object()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
+from aj.backend import registry
+from aj.backend.protocol import Traits
 from tests.cli.conftest import Ran, Shell
 
 GPU = """base:
@@ -196,8 +199,10 @@ def test_the_name(ready: Shell) -> None:
     assert named["id"] != item["id"]
 
 
-@pytest.mark.rule("C-257", "C-131")
-def test_a_service_that_cannot_be_sent_to_yet(ready: Shell) -> None:
+@pytest.mark.rule("C-131")
+def test_a_service_that_cannot_be_sent_to_yet(ready: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shut = replace(registry.ENTRIES["amlt"], traits=Traits(driven=False, moves_code=False, submits=False))
+    monkeypatch.setattr(registry, "ENTRIES", {**registry.ENTRIES, "amlt": shut})
     seen = ready("run", "-t", "gpu", "--amlt", "--json", "train.py")
     assert seen.code == 2
     assert "this release checks and renders jobs for `amlt`, and submits only to `local`" in seen.err

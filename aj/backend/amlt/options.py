@@ -23,6 +23,6 @@ def parse(config: Section) -> Options:
     image = sections.needed_image(reader)
     sections.sku_needed(job)
     if reader.section("code").texts("ignore"):
-        reader.section("code").warn("ignore", "amlt chooses files by its own rules: `code.ignore` has no effect")
+        reader.section("code").warn("ignore", sections.AMLT_CHOOSES)
     issue.stop_at_errors(reader.issues)
     return Options(Facts(image=image, sku_rule=SkuRule.LOOSE, warnings=tuple(reader.issues)))
