@@ -23,7 +23,7 @@ _COMMENT = re.compile(r"^[ \t]*#.*\n|^[ \t]*\n", re.MULTILINE)
 @functools.cache
 def text() -> str:
     """Return the program. Lines that are only comments stay here: a manifest has a size limit."""
-    return "".join(_COMMENT.sub("", (_FOLDER / part).read_text()) for part in PARTS if (_FOLDER / part).exists())
+    return "".join(_COMMENT.sub("", (_FOLDER / part).read_text()) for part in PARTS)
 
 
 @functools.cache

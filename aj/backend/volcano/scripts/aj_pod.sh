@@ -35,6 +35,7 @@ aj_launch() { # FUNCTION WORDS…, in a group of its own
   set -m
   (
     [[ -z $aj_pipe ]] || exec {aj_pipe}>&-
+    aj_pipe=''
     "$@"
   ) </dev/null &
   aj_groups+=($!)
