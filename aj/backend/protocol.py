@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # the registry of services is read at every start, and needs 
     from aj.model.json import Json
     from aj.model.state import JobState
     from aj.model.workload import Needs, Workload
-    from aj.wire.messages import ExecPlan
+    from aj.wire.messages import Exec, ExecPlan
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,16 @@ class Observation:
 
 
 class SetupFailed(Exception):
-    """A setup step did not work; trying again may help. `cause` is capacity, quota or other."""
+    """A setup step did not work; trying again may help. `cause` is capacity, quota or other.
 
-    def __init__(self, message: str, cause: str = "other") -> None:
+    `replace` tells whether another host is needed for that; None leaves it to the step that failed.
+    """
+
+    def __init__(self, message: str, cause: str = "other", *, replace: bool | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.cause = cause
+        self.replace = replace
 
 
 class SetupInvalid(Exception):
@@ -146,7 +150,8 @@ class Driver(Protocol):
     record with its `spec`. The fact `gpu_indices` holds the numbers of the GPUs that the engine chose.
     """
 
-    steps: Sequence[JobState]
+    def steps(self, job: Workload) -> Sequence[JobState]:
+        """Return the setup states that this job goes through here, in their order; those of its data not among them."""
 
     def capacity(self) -> Needs:
         """What the whole place has."""
@@ -169,8 +174,28 @@ class Driver(Protocol):
     def terminate(self, job: Workload, folder: Path, grace_s: float) -> None:
         """Ask the processes to end: TERM at once, KILL after the grace. Returns without waiting."""
 
-    def exec_plan(self, job: Workload, folder: Path, argv: Sequence[str], rank: int) -> ExecPlan:
+    def exec_plan(self, job: Workload, folder: Path, asked: Exec) -> ExecPlan:
         """Say how to run a command inside the running job. Raises Refused when it does not run."""
+
+    def revive(self, job: Workload, folder: Path) -> None:
+        """Bring a lost host back as it was, so that `step` can start the job there again.
+
+        Raises SetupFailed when it stays lost.
+        """
+
+    def release(self, job: Workload, folder: Path) -> None:
+        """Give a host back that is of no use any more, and confirm that nothing of it is left.
+
+        Raises AjError to be tried again.
+        """
 
     def teardown(self, job: Workload, folder: Path) -> None:
         """Leave nothing behind but logs, outputs and the record. Raises AjError to be tried again."""
+
+
+@runtime_checkable
+class Rehearses(Protocol):
+    """A place where the loss of a host can be played."""
+
+    def preempt(self, job: Workload, folder: Path) -> None:
+        """Take the job's host away as a place does that wants it back: at once, and without a word."""

@@ -15,7 +15,7 @@ from aj.model.state import JobState
 from aj.model.ticket import Ticket
 from aj.model.workload import Workload
 from aj.wire import paths
-from aj.wire.messages import Done, Exec, ExecPlan, JobAnswer, JobList, Resubmit, Terminate, TicketList
+from aj.wire.messages import Done, Exec, ExecPlan, JobAnswer, JobList, Preempt, Resubmit, Terminate, TicketList
 from aj.wire.paths import Route
 
 HOLD_S = 600.0  # one question waits so long; then it is asked again
@@ -84,13 +84,27 @@ class Jobs:
         """Ask a job to end. One that has ended is left alone. Raises NotFound, OutcomeUnknown."""
         return self._change(JobAnswer, paths.JOB_TERMINATE, job_id, Terminate(grace_s))
 
-    def resubmit(self, job_id: str, *, when_clean: bool = False, start_timeout_s: float | None = None) -> JobAnswer:
+    def resubmit(
+        self,
+        job_id: str,
+        *,
+        when_clean: bool = False,
+        start_timeout_s: float | None = None,
+        refresh_image: bool = False,
+    ) -> JobAnswer:
         """Run a final job again under its own id. Raises NotFound, Refused, OutcomeUnknown."""
-        return self._change(JobAnswer, paths.JOB_RESUBMIT, job_id, Resubmit(when_clean, start_timeout_s))
+        asked = Resubmit(when_clean, start_timeout_s, refresh_image)
+        return self._change(JobAnswer, paths.JOB_RESUBMIT, job_id, asked)
 
-    def exec_plan(self, job_id: str, argv: Sequence[str], *, rank: int = 0) -> ExecPlan:
+    def preempt(self, job_id: str, *, restartable: bool = False) -> JobAnswer:
+        """Play the loss of a spot job's host. Raises NotFound, Refused, OutcomeUnknown."""
+        return self._change(JobAnswer, paths.JOB_PREEMPT, job_id, Preempt(restartable))
+
+    def exec_plan(
+        self, job_id: str, argv: Sequence[str], *, rank: int = 0, stdin: bool = False, tty: bool = False
+    ) -> ExecPlan:
         """Say how to run a command inside a running job. Raises NotFound, Refused."""
-        return self._change(ExecPlan, paths.JOB_EXEC, job_id, Exec(tuple(argv), rank))
+        return self._change(ExecPlan, paths.JOB_EXEC, job_id, Exec(tuple(argv), rank, stdin, tty))
 
     def delete(self, job_id: str) -> Done:
         """Remove a final job with its logs and files. Raises NotFound, Refused, OutcomeUnknown."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from aj.base.paths import Project
+from aj.model.claim import Bearer, Candidate, Ending, SelectedJob
 from aj.model.state import JobState
 from aj.model.ticket import TicketState
 from aj.wire.azure import (
@@ -26,9 +27,11 @@ from aj.wire.azure import (
     SignIn,
     SkuList,
 )
+from aj.wire.deployment import ClaimAnswer, Create, DeploymentAnswer, DeploymentList, Targeting, Upgrade
 from aj.wire.messages import (
     Busy,
     Done,
+    Exec,
     ExecPlan,
     JobAnswer,
     JobList,
@@ -74,13 +77,47 @@ class Jobs(Protocol):
 
     def terminate(self, job_id: str, grace_s: float | None) -> JobAnswer: ...
 
-    def resubmit(self, job_id: str, when_clean: bool, start_timeout_s: float | None) -> JobAnswer: ...
+    def resubmit(
+        self, job_id: str, when_clean: bool, start_timeout_s: float | None, refresh_image: bool = False
+    ) -> JobAnswer: ...
+
+    def preempt(self, job_id: str, can_restart: bool) -> JobAnswer: ...
 
     def hold(self, lease_s: float, stop: bool) -> int: ...
 
-    def exec_plan(self, job_id: str, argv: Sequence[str], rank: int) -> ExecPlan: ...
+    def exec_plan(self, job_id: str, asked: Exec) -> ExecPlan: ...
 
     def delete(self, job_id: str) -> Done: ...
+
+
+class Deployments(Protocol):
+    """Long-running programs that take jobs, and what their replicas ask."""
+
+    def list(self) -> DeploymentList: ...
+
+    def show(self, name: str) -> DeploymentAnswer: ...
+
+    def create(self, asked: Create) -> DeploymentAnswer: ...
+
+    def upgrade(self, name: str, asked: Upgrade) -> DeploymentAnswer: ...
+
+    def delete(self, name: str, force: bool) -> Done: ...
+
+    def submit(self, name: str, project: Project | None, asked: Targeting) -> JobAnswer: ...
+
+    def observe(self, job_id: str, revision: int, wait_s: float) -> ClaimAnswer: ...
+
+    def bearer(self, token: str) -> Bearer: ...
+
+    def candidate(self, who: Bearer, wait_s: float) -> Candidate | None: ...
+
+    def claim(self, who: Bearer, job_id: str, execution_id: str, revision: int, previous: str | None) -> SelectedJob: ...
+
+    def cancellation(self, who: Bearer, job_id: str, execution_id: str, wait_s: float) -> bool: ...
+
+    def outcome(self, who: Bearer, job_id: str, execution_id: str, said: Ending, message: str | None) -> Done: ...
+
+    def cleanup(self, who: Bearer, job_id: str, execution_id: str) -> Done: ...
 
 
 class Cloud(Protocol):
@@ -122,6 +159,9 @@ class Engine(Protocol):
 
     @property
     def cloud(self) -> Cloud: ...
+
+    @property
+    def deployments(self) -> Deployments: ...
 
     def start(self) -> None: ...
 

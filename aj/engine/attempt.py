@@ -67,8 +67,9 @@ class Attempt:
         """Return the name the job will have, if that is known, and the call that sends it. Sends nothing."""
         means, ticket = self._means, self._ticket
         if means.places.traits(spec.service).driven:
+            settled = means.jobs.settle(spec)
             return spec.id, lambda: means.jobs.admit(
-                spec,
+                settled,
                 ticket.code,
                 ticket=ticket.ticket,
                 project_key=self._desk.key,

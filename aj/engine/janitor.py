@@ -13,7 +13,9 @@ from aj.base import crash, units
 from aj.base.clock import Clock, from_rfc3339, rfc3339
 from aj.base.errors import AjError, NotFound
 from aj.base.noun import dataclass
-from aj.engine.lifecycle import Lifecycle
+from aj.engine import scheduler
+from aj.engine.artifacts import Artifacts
+from aj.engine.lifecycle import Lifecycle, without_host
 from aj.model.workload import Workload
 from aj.store import joblogs, jobs
 from aj.store.layout import Layout
@@ -43,6 +45,8 @@ class Janitor:
         clock: Clock,
         keep: Keep,
         cleaned: Callable[[Workload], None],
+        artifacts: Artifacts,
+        released: Callable[[], None],
     ) -> None:
         self._lifecycle = lifecycle
         self._layout = layout
@@ -50,6 +54,8 @@ class Janitor:
         self._clock = clock
         self._keep = keep
         self._cleaned = cleaned
+        self._artifacts = artifacts
+        self._released = released
         self._due: dict[str, float] = {}
         self._pauses: dict[str, float] = {}
         self._next_removal = 0.0
@@ -58,16 +64,20 @@ class Janitor:
         """Do what is due now; return the moment of the next round, unless something ends before."""
         now = self._clock.now()
         for job in self._lifecycle.living():
-            if job.state.is_final and job.cleaned_at is None and self._due.get(job.id, 0) <= now:
-                self._try(job)
+            if self._due.get(job.id, 0) > now:
+                continue
+            if job.state.is_final and job.cleaned_at is None and not job.holds_slot:
+                self._try(job, self.clean)
+            elif scheduler.awaits_release(job):
+                self._try(job, self._release)
         if now >= self._next_removal:
             self._next_removal = now + ROUND_S
             self.remove_old(projects)
         return min([self._next_removal, *self._due.values()])
 
-    def _try(self, job: Workload) -> None:
+    def _try(self, job: Workload, act: Callable[[str], object]) -> None:
         try:
-            self.clean(job.id)
+            act(job.id)
         except NotFound:
             return  # deleted meanwhile
         except (AjError, OSError) as error:
@@ -77,20 +87,39 @@ class Janitor:
         """Tear one final job down and say so in its record. Raises AjError, OSError when it does not work."""
         with self._lifecycle.alone(job_id):
             job = self._lifecycle.get(job_id)
-            if not job.state.is_final or job.cleaned_at is not None:
+            if not job.state.is_final or job.cleaned_at is not None or job.holds_slot:
                 return job
             folder = self._layout.job(job_id)
             driver = self._drivers.get(job.service)
             if driver is not None:
                 driver.teardown(job, folder)
+            self._artifacts.remove(job, folder)
             dropped = tuple(joblogs.trim(folder, self._keep.log_bytes))
             crash.point("finish.after-cleanup")
             now = rfc3339(self._clock.now())
-            job = self._lifecycle.note(job_id, cleaned_at=now, cleanup_error=None, notes=job.notes + dropped)
-        self._due.pop(job_id, None)
-        self._pauses.pop(job_id, None)
+            changes = {"hosts": without_host(job, now, released=True), "notes": job.notes + dropped}
+            job = self._lifecycle.note(job_id, cleaned_at=now, cleanup_error=None, **changes)
+        self._is_done(job_id)
         self._cleaned(job)
         return job
+
+    def _release(self, job_id: str) -> None:
+        """Give back a host that its job has no more use for, so that it may have another. Raises AjError, OSError."""
+        with self._lifecycle.alone(job_id):
+            job = self._lifecycle.get(job_id)
+            driver = self._drivers.get(job.service)
+            if driver is None or not scheduler.awaits_release(job):
+                return
+            driver.release(job, self._layout.job(job_id))
+            crash.point("recover.after-release")
+            hosts = without_host(job, rfc3339(self._clock.now()), released=True)
+            self._lifecycle.note(job_id, hosts=hosts, cleanup_error=None)
+        self._is_done(job_id)
+        self._released()
+
+    def _is_done(self, job_id: str) -> None:
+        self._due.pop(job_id, None)
+        self._pauses.pop(job_id, None)
 
     def _put_off(self, job: Workload, words: str) -> None:
         pause_s = self._pauses.get(job.id, FIRST_PAUSE_S)

@@ -11,16 +11,19 @@ import shlex
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
-from aj.backend.protocol import Driver
-from aj.base import redact
+from aj.backend.protocol import Driver, Rehearses
+from aj.base import crash, redact
 from aj.base.clock import Clock, from_rfc3339, rfc3339
 from aj.base.errors import AjError, NotFound, Refused, UserError
 from aj.engine import scheduler
+from aj.engine.artifacts import Artifacts, NoArtifacts
 from aj.engine.drive import GRACE_S, Drive, Log, is_active
 from aj.engine.janitor import Janitor, Keep
 from aj.engine.lifecycle import Lifecycle
 from aj.engine.starter import Starter, place_of
+from aj.model import image as images
 from aj.model.code import CodeRef
 from aj.model.handle import Handle
 from aj.model.job import JobSpec
@@ -31,15 +34,27 @@ from aj.model.workload import Workload
 from aj.pack import archive
 from aj.store import archives, jobs
 from aj.store.layout import Layout
-from aj.wire.messages import Done, ExecPlan, JobAnswer, JobList
+from aj.wire.messages import Done, Exec, ExecPlan, JobAnswer, JobList
 
 PLACE = "jobs"  # of the handles `local://jobs/ID`
 LONGEST_SLEEP_S = 3600.0  # nothing is due for longer than that without a look
 LEAVE_S = 2.0  # for all threads together to notice that the daemon is leaving
 UPGRADE = "stopped for the upgrade of the daemon"
 KEEP = Keep()
+NOTHING = NoArtifacts()
 
+Resolve = Callable[[str], str]  # an image to the digest of what it is just now
 Publish = Callable[[str, str, Mapping[str, Json]], None]
+
+
+class Targets(Protocol):
+    """What jobs that were sent to a deployment need, which no driver has."""
+
+    def terminate(self, job_id: str, grace_s: float | None) -> None:
+        """End one, as far as it can be done from here. Raises NotFound, AjError."""
+
+    def check_resubmission(self, name: str) -> None:
+        """Raise NotFound, Refused when a job that runs again would find no such deployment."""
 
 
 class Jobs:
@@ -51,6 +66,7 @@ class Jobs:
     """
 
     open_project: Callable[[str], object] | None = None
+    targets: Targets | None = None
 
     def __init__(
         self,
@@ -61,12 +77,16 @@ class Jobs:
         *,
         keep: Keep = KEEP,
         log: Log = lambda _: None,
+        artifacts: Artifacts = NOTHING,
+        resolve: Resolve = lambda image: _no_images(image),
     ) -> None:
         self._layout = layout
         self._drivers = drivers
         self._clock = clock
         self._publish = publish
         self._log = log
+        self._resolve = resolve
+        self._artifacts = artifacts
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._wake_janitor = threading.Event()
@@ -76,11 +96,37 @@ class Jobs:
         self._threads: list[threading.Thread] = []
         self._works = False
         self._lifecycle = Lifecycle(layout, clock, self._changed)
-        carrier = Drive(self._lifecycle, layout, drivers, clock, self._stop, log)
-        self._starter = Starter(self._lifecycle, layout, drivers, carrier, clock, self._begin, log)
-        self._janitor = Janitor(self._lifecycle, layout, drivers, clock, keep, self._was_cleaned)
+        carrier = Drive(self._lifecycle, layout, drivers, clock, self._stop, log, artifacts)
+        self._starter = Starter(self._lifecycle, layout, drivers, carrier, clock, self._begin, log, self._end_overdue)
+        self._janitor = Janitor(
+            self._lifecycle, layout, drivers, clock, keep, self._was_cleaned, artifacts, self._wake.set
+        )
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        """The one door through which a job changes its state."""
+        return self._lifecycle
+
+    def tidy(self) -> None:
+        """Look for jobs that can be cleaned up now."""
+        self._wake_janitor.set()
 
     # coming in
+
+    def settle(self, spec: JobSpec) -> JobSpec:
+        """Return the request with what must be known before it is admitted: what its image's tag means just now.
+
+        Nothing is changed anywhere. Raises UserError on bad options, Refused when it is larger than the whole
+        place, NotFound or AuthError when the registry does not give the image, Unavailable when it cannot be asked.
+        """
+        driver = self._driver(spec.service)
+        if self.find(spec.id) is not None:
+            return spec  # it is there already: nothing is looked up for it again
+        scheduler.check_fits(driver.needs(spec), place_of(driver))
+        self._artifacts.check(spec)
+        if spec.image is None or images.is_host(spec.image) or spec.image_digest is not None:
+            return spec
+        return replace(spec, image_digest=self._resolve(spec.image))
 
     def admit(
         self, spec: JobSpec, code: CodeRef | None, *, ticket: str, project_key: str, accepted_at: str, mode: Mode
@@ -119,12 +165,15 @@ class Jobs:
             nodes=spec.shape.nodes,
             processes_per_node=spec.shape.processes_per_node,
             deadline_at=None if spec.start_timeout_s is None else at + spec.start_timeout_s,
+            image_digest=spec.image_digest,
+            spot=spec.spot,
+            max_runtime_s=spec.max_runtime_s,
             workdir=str(jobs.work_folder(self._layout.job(spec.id), 0)),
             agent=spec.agent,
             session=spec.session,
             spec=spec,
         )
-        self._lifecycle.admit(job)
+        self._lifecycle.admit(self._artifacts.admit(job))
         return handle
 
     def find(self, job_id: str) -> Workload | None:
@@ -160,16 +209,12 @@ class Jobs:
                 self._was_cleaned(job)
             elif job.state in (JobState.QUEUED, JobState.RETRYING) and job.terminating_since is not None:
                 self._terminate_waiting(job.id)
-            elif job.state in (JobState.RETRYING, JobState.RECOVERING):
-                self._requeue(job)
+            elif job.state is JobState.RETRYING:
+                self._lifecycle.move(job.id, JobState.QUEUED, Mover.SCHEDULER, job.message)
             elif is_active(job, self._drivers):
                 self._starter.carry(job.id)
         except AjError as error:
             self._warn(f"job {job.id} could not be taken up: {error}")
-
-    def _requeue(self, job: Workload) -> None:
-        by = Mover.SCHEDULER if job.state is JobState.RETRYING else Mover.MONITOR
-        self._lifecycle.move(job.id, JobState.QUEUED, by, job.message)
 
     def _begin_work(self) -> None:
         """Begin to schedule and to clean, once there is a project to do it for."""
@@ -224,7 +269,7 @@ class Jobs:
         events = jobs.events(self._layout, job, told.append)
         ahead = None
         if job.state is JobState.QUEUED:
-            line = scheduler.in_line(one for one in self._lifecycle.living() if one.service == job.service)
+            line = scheduler.in_line(one for one in self._lifecycle.living() if _shares_line(one, job))
             ahead = next((at for at, one in enumerate(line) if one.id == job.id), None)
         return JobAnswer(
             replace(job, spec=None),
@@ -236,8 +281,11 @@ class Jobs:
         )
 
     def running(self) -> int:
-        """How many jobs hold a place, from the begin of their setup to the end of their processes."""
-        return sum(scheduler.holds(job) for job in self._lifecycle.living())
+        """How many jobs hold a place, from the begin of their setup to the end of their processes.
+
+        Jobs of deployments are not counted: their replicas are.
+        """
+        return sum(scheduler.holds(job) for job in self._lifecycle.living() if job.targeted is None)
 
     def queued(self) -> int:
         """How many jobs wait for a place."""
@@ -267,6 +315,9 @@ class Jobs:
         job = self._ours(job_id)
         if job.state.is_final:
             return self._answer(job)
+        if job.targeted is not None and self.targets is not None:
+            self.targets.terminate(job_id, grace_s)
+            return self.show(job_id)
         grace = GRACE_S if grace_s is None else grace_s
         with self._lifecycle.alone(job_id):
             if self._lifecycle.get(job_id).state.is_final:
@@ -293,29 +344,78 @@ class Jobs:
     def _terminate_waiting(self, job_id: str) -> None:
         self._lifecycle.move(job_id, JobState.TERMINATED, Mover.USER, "terminated before it ran", reason="terminated")
 
-    def resubmit(self, job_id: str, when_clean: bool, start_timeout_s: float | None) -> JobAnswer:
+    def preempt(self, job_id: str, can_restart: bool) -> JobAnswer:
+        """Play the loss of a spot job's host; with `can_restart` that host comes back and is used once more.
+
+        Raises NotFound, Refused for a job that has no host, is not on spot, or whose place cannot play it.
+        """
+        job = self._ours(job_id)
+        driver = self._driver(job.service)
+        if not job.spot:
+            hint = "submit it with `--spot`"
+            raise Refused(f"job {job_id} is not on spot: nobody takes its host away", code="not-spot", hint=hint)
+        if not isinstance(driver, Rehearses):
+            raise Refused(f"`{job.service}` cannot play the loss of a host", code="not-rehearsed")
+        with self._lifecycle.alone(job_id):
+            job = self._lifecycle.get(job_id)
+            if not scheduler.holds(job):
+                raise Refused(f"job {job_id} has no host: {job.state}", code="no-host")
+            job = self._lifecycle.note(job_id, preempted=True, can_restart=can_restart)
+        crash.point("preempt.after-note")
+        if job.state in (JobState.STARTING, JobState.RUNNING):
+            driver.preempt(job, self._layout.job(job_id))
+        return self.show(job_id)
+
+    def _end_overdue(self, job: Workload) -> None:
+        """End a job that has run as long as it may."""
+        try:
+            with self._lifecycle.alone(job.id):
+                now = self._lifecycle.get(job.id)
+                if now.state is not JobState.RUNNING or now.terminating_since is not None:
+                    return
+                self._lifecycle.note(job.id, reason="max-runtime")
+                self.terminate(job.id, None)
+        except AjError as error:
+            self._log(f"job {job.id} is not ended: {error}")  # looked at again in the next round
+
+    def resubmit(
+        self, job_id: str, when_clean: bool, start_timeout_s: float | None, refresh_image: bool = False
+    ) -> JobAnswer:
         """Run a final, cleaned job again: same id, same code, next revision.
 
         With `when_clean` a job that is not cleaned up yet runs again as soon as it is, also after a
-        restart. Raises NotFound, and Refused when it has not ended, is not clean, or its code is gone.
+        restart. The image stays the one that was found at admission, unless `refresh_image` asks what its
+        tag means now. Raises NotFound, and Refused when it has not ended, is not clean, or its code is gone;
+        as `settle` for an image.
         """
         job = self._ours(job_id)
+        digest = self._refreshed(job) if refresh_image else None
         if job.code is not None and archive.find(self._layout.code, job.code) is None:
             raise archives.gone(job.code.digest)
+        if job.targeted is not None and self.targets is not None:
+            self.targets.check_resubmission(job.targeted.deployment)
         with self._lifecycle.alone(job_id):
             job = self._lifecycle.get(job_id)
             if not job.state.is_final:
                 hint = f"`aj terminate {job_id}` ends it"
                 raise Refused(f"job {job_id} has not ended: {job.state}", code="not-ended", hint=hint)
             if when_clean and job.cleaned_at is None:
-                self._lifecycle.note(job_id, resubmit_when_clean=True, resubmit_timeout_s=start_timeout_s)
+                promise = {"resubmit_timeout_s": start_timeout_s, "resubmit_image_digest": digest}
+                self._lifecycle.note(job_id, resubmit_when_clean=True, **promise)
             else:
-                self._again(job_id, start_timeout_s)
+                self._again(job_id, start_timeout_s, digest)
         return self.show(job_id)
 
-    def _again(self, job_id: str, start_timeout_s: float | None) -> None:
-        deadline = None if start_timeout_s is None else self._clock.now() + start_timeout_s
-        self._lifecycle.move(job_id, JobState.QUEUED, Mover.USER, deadline_at=deadline)
+    def _refreshed(self, job: Workload) -> str:
+        if job.image is None or images.is_host(job.image):
+            raise UserError(f"job {job.id} has no image to look up again", hint="leave out `--refresh-image`")
+        return self._resolve(job.image)
+
+    def _again(self, job_id: str, start_timeout_s: float | None, digest: str | None) -> None:
+        changes: dict[str, object] = {"image_digest": digest} if digest is not None else {}
+        if start_timeout_s is not None:
+            changes["deadline_at"] = self._clock.now() + start_timeout_s
+        self._lifecycle.move(job_id, JobState.QUEUED, Mover.USER, None, **changes)
         self._wake.set()
 
     def hold(self, lease_s: float, stop: bool) -> int:
@@ -345,13 +445,15 @@ class Jobs:
         except AjError as error:
             self._log(f"job {job_id} is not stopped: {error}")  # asked again with the next hold
 
-    def exec_plan(self, job_id: str, argv: Sequence[str], rank: int) -> ExecPlan:
+    def exec_plan(self, job_id: str, asked: Exec) -> ExecPlan:
         """Say how to run a command inside a running job. Raises NotFound, Refused, UserError."""
-        if not argv:
+        if not asked.argv:
             raise UserError("no command given", hint=f"`aj exec {job_id} COMMAND`")
         job = self._seen(job_id)
+        if job.targeted is not None:
+            raise has_no_own(job, "command runs inside of it")
         whole = replace(job, spec=jobs.spec(self._layout, job_id))
-        return self._driver(job.service).exec_plan(whole, self._layout.job(job_id), argv, rank)
+        return self._driver(job.service).exec_plan(whole, self._layout.job(job_id), asked)
 
     def delete(self, job_id: str) -> Done:
         """Remove a final job with its logs and files. Raises NotFound, Refused while it runs, AjError."""
@@ -359,6 +461,8 @@ class Jobs:
         if not job.state.is_final:
             hint = f"`aj terminate {job_id}` ends it"
             raise Refused(f"job {job_id} has not ended: {job.state}", code="not-ended", hint=hint)
+        if job.holds_slot:
+            raise Refused(f"job {job_id} is not cleaned up yet: {job.cleanup_error}", code="not-cleaned")
         if job.cleaned_at is None:
             self._janitor.clean(job_id)
         with self._lifecycle.alone(job_id):
@@ -410,13 +514,13 @@ class Jobs:
 
     def _again_if_allowed(self, job: Workload) -> None:
         try:
-            self._again(job.id, job.resubmit_timeout_s)
+            self._again(job.id, job.resubmit_timeout_s, job.resubmit_image_digest)
         except AjError as error:
             self._log(f"job {job.id} does not run again: {error}")
 
     def _changed(self, job: Workload) -> None:
         self._wake.set()
-        if job.state.is_final:
+        if job.state.is_final or scheduler.awaits_release(job):
             self._wake_janitor.set()
         payload: dict[str, Json] = {
             "id": job.id,
@@ -459,3 +563,22 @@ class Jobs:
         with self._guard:
             if words not in self._warnings:
                 self._warnings.append(words)
+
+
+def has_no_own(job: Workload, what: str) -> Refused:
+    """Say what a job that was sent to a deployment cannot have: it shares a program with others."""
+    assert job.targeted is not None, "only such jobs are refused this"
+    name = job.targeted.deployment
+    hint = f"`aj deployment status {name}` shows the replicas and their logs"
+    return Refused(f"job {job.id} runs inside of deployment `{name}`: no {what}", code="targeted", hint=hint)
+
+
+def _shares_line(one: Workload, job: Workload) -> bool:
+    """Whether two jobs wait in one line: that of a service, or that of a deployment."""
+    if one.targeted is None or job.targeted is None:
+        return one.service == job.service
+    return one.targeted.deployment == job.targeted.deployment
+
+
+def _no_images(image: str) -> str:
+    raise Refused(f"the image {image} cannot be looked up by this engine", code="no-images")

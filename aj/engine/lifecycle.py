@@ -14,11 +14,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from aj.base.clock import Clock, rfc3339
+from aj.base.clock import Clock, from_rfc3339, rfc3339
 from aj.base.errors import AjError, Refused
+from aj.model.claim import Targeted
 from aj.model.json import Json
 from aj.model.state import JobState, Mover, may_move
-from aj.model.workload import Event, Workload
+from aj.model.workload import Event, Host, Workload
 from aj.store import jobs
 from aj.store.layout import Layout
 
@@ -172,16 +173,38 @@ def _stamps(job: Workload, target: JobState, now: str) -> Mapping[str, object]:
     if target.is_final:
         return {"completed_at": now, "waiting_for": None, "retry": None}
     if target is JobState.PROVISIONING:
-        return {"setup_attempt": job.setup_attempt + 1, "waiting_for": None, "retry": None}
+        return {"setup_attempt": job.setup_attempt + 1, "waiting_for": None, "retry": None, "hosts": _housed(job, now)}
     if target is JobState.STARTING:
         return {"attempt": job.attempt + 1}
     if target is JobState.RUNNING:
         return {"started_at": now}
     if target is JobState.RECOVERING:
-        return {"recoveries": job.recoveries + 1, "setup_attempt": 0, "recover_for": None}
+        return {"recoveries": job.recoveries + 1, "setup_attempt": 0, "recover_for": None, "ran_s": ran_s(job, now)}
     if job.state.is_final:
         return _fresh(job, now)
     return {}
+
+
+def _housed(job: Workload, now: str) -> tuple[Host, ...]:
+    """The hosts of a job that begins its setup: the last one while it is of use, else one more."""
+    if job.host is not None and job.host.ended_at is None:
+        return job.hosts
+    return (*job.hosts, Host(now))
+
+
+def without_host(job: Workload, now: str, *, released: bool = False) -> tuple[Host, ...]:
+    """Return the hosts of a job that has no more use for the last one; with `released` it is confirmed to be gone."""
+    if job.host is None:
+        return job.hosts
+    ended = replace(job.host, ended_at=job.host.ended_at or now)
+    return (*job.hosts[:-1], replace(ended, released_at=ended.released_at or (now if released else None)))
+
+
+def ran_s(job: Workload, now: str) -> float:
+    """Return how many seconds the processes of this submission have run until now, over all its starts."""
+    if job.started_at is None or job.state not in (JobState.RUNNING, JobState.FINALIZING):
+        return job.ran_s
+    return job.ran_s + max(0.0, from_rfc3339(now) - from_rfc3339(job.started_at))
 
 
 def _fresh(job: Workload, now: str) -> Mapping[str, object]:
@@ -207,9 +230,19 @@ def _fresh(job: Workload, now: str) -> Mapping[str, object]:
         "recover_for": None,
         "resubmit_when_clean": False,
         "resubmit_timeout_s": None,
+        "resubmit_image_digest": None,
+        "preempted": False,
+        "can_restart": False,
+        "ran_s": 0.0,
         "notes": (),
         "facts": {},
+        "targeted": unclaimed(job.targeted),
     }
+
+
+def unclaimed(target: Targeted | None) -> Targeted | None:
+    """Return a job's part in a deployment as it is submitted again; what was over stays known."""
+    return None if target is None else replace(target, claimed=False, claimed_at=None, retries=0)
 
 
 def _event(job: Workload, now: str, message: str | None) -> Event:
@@ -229,6 +262,8 @@ def _metadata(job: Workload, state: JobState) -> Mapping[str, Json]:
         found["attempt"] = job.attempt
     if state.is_final:
         found |= {"exit_code": job.exit_code, "reason": job.reason}
+    if job.targeted is not None and job.targeted.held is not None and state is JobState.RUNNING:
+        found |= {"execution": job.targeted.held.id, "replica": job.targeted.held.slot}
     if state is JobState.RETRYING and job.retry is not None:
         found |= {"cause": job.retry.cause, "earliest_at": job.retry.earliest_at}
     return found

@@ -30,6 +30,9 @@ class Jobs(Protocol):
 
     open_project: Callable[[str], object] | None
 
+    def settle(self, spec: JobSpec) -> JobSpec:
+        """Return the request with what must be known before it is admitted. Changes nothing. Raises AjError."""
+
     def admit(
         self, spec: JobSpec, code: CodeRef | None, *, ticket: str, project_key: str, accepted_at: str, mode: Mode
     ) -> Handle:

@@ -94,6 +94,9 @@ def plan(jobs: Iterable[Workload], places: Mapping[str, Place], now: float) -> P
     for job in queued:
         if job.id in expired:
             continue
+        if awaits_release(job):
+            waits[job.id] = _release(job)
+            continue
         due_at = due(job)
         if due_at > now:
             waits[job.id] = _next_try(job, due_at)
@@ -167,6 +170,16 @@ def due(job: Workload) -> float:
     return job.retry.earliest_at + share * (job.retry.latest_at - job.retry.earliest_at)
 
 
+def awaits_release(job: Workload) -> bool:
+    """Tell whether a job waits until its last host is confirmed to be gone; that uses up no try."""
+    return job.state is JobState.QUEUED and job.host is not None and job.host.is_awaiting_release
+
+
+def _release(job: Workload) -> str:
+    """Say what it waits for. Who waits so holds nobody up."""
+    return "the release of its last host" + (f": {job.cleanup_error}" if job.cleanup_error else "")
+
+
 def _next_try(job: Workload, due_at: float) -> str:
     assert job.retry is not None
     tries = f"try {job.retry.attempt + 1} of {SETUP_ATTEMPTS}"
@@ -177,9 +190,14 @@ def retry(job: Workload, *, cause: str, message: str, now: float) -> Retry | Non
     """Return when a job whose setup failed may try again, or None when its tries are used up."""
     if job.setup_attempt >= SETUP_ATTEMPTS:
         return None
-    pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(job.setup_attempt - 1, 10))
+    return pause(job.setup_attempt, message, now, cause=cause)
+
+
+def pause(count: int, message: str, now: float, *, cause: str = "other") -> Retry:
+    """Return the window of the next try after so many that failed: 10 s, doubling to 10 min, a fifth either way."""
+    pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(max(0, count - 1), 10))
     window = (now + pause_s * (1 - SPREAD), now + pause_s * (1 + SPREAD))
-    return Retry(job.setup_attempt, *window, cause=cause, message=message)
+    return Retry(count, *window, cause=cause, message=message)
 
 
 def check_fits(needs: Needs, place: Place) -> None:

@@ -13,11 +13,11 @@ from functools import partial
 
 from aj.backend.protocol import Driver
 from aj.base import units
-from aj.base.clock import Clock, from_rfc3339
+from aj.base.clock import Clock, from_rfc3339, rfc3339
 from aj.base.errors import AjError, Refused
 from aj.engine import scheduler
 from aj.engine.drive import GRACE_S, Drive, Log, is_active
-from aj.engine.lifecycle import Lifecycle
+from aj.engine.lifecycle import Lifecycle, ran_s
 from aj.model.json import Json
 from aj.model.state import JobState, Mover
 from aj.model.workload import Workload
@@ -39,6 +39,7 @@ class Starter:
         clock: Clock,
         begin: Callable[[Callable[[], None]], None],
         log: Log,
+        overdue: Callable[[Workload], None],
     ) -> None:
         self._lifecycle = lifecycle
         self._layout = layout
@@ -47,6 +48,7 @@ class Starter:
         self._clock = clock
         self._begin = begin
         self._log = log
+        self._overdue = overdue
         self._planning = threading.RLock()
         self._guard = threading.Lock()
         self._carried: set[str] = set()
@@ -74,7 +76,8 @@ class Starter:
             held_s = self._held_until - self._clock.monotonic()
             self._act(plan if held_s <= 0 else _nothing_starts(plan))
             fenced_at = self._fence(living, now)
-        moments = (plan.next_at, fenced_at, now + held_s if held_s > 0 else None)
+            overdue_at = self._end_overdue(living, now)
+        moments = (plan.next_at, fenced_at, overdue_at, now + held_s if held_s > 0 else None)
         return min((at for at in moments if at is not None), default=None)
 
     def _act(self, plan: scheduler.Plan) -> None:
@@ -136,6 +139,19 @@ class Starter:
                 continue
             self._fenced.add((job.id, job.attempt))
             self._begin(partial(self._force, job))
+        return min(moments, default=None)
+
+    def _end_overdue(self, living: Sequence[Workload], now: float) -> float | None:
+        """End what has run as long as it may; return when the next one would have."""
+        moments = []
+        for job in living:
+            if job.max_runtime_s is None or job.state is not JobState.RUNNING or job.terminating_since is not None:
+                continue
+            until = now + job.max_runtime_s - ran_s(job, rfc3339(now))
+            if until > now:
+                moments.append(until)
+            else:
+                self._begin(partial(self._overdue, job))
         return min(moments, default=None)
 
     def _force(self, job: Workload) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from aj.base.noun import dataclass
+from aj.model.bucket import Buckets
 from aj.model.code import CodePlan
 from aj.model.json import Json
 
@@ -59,6 +60,9 @@ class JobSpec:
     `env` holds values and therefore never reaches the journal; `inherited` is what the submitting shell
     lends to a job of this machine (PATH, HOME and their like), below everything in `env`, and `umask` its
     mask of file modes; `config` is the merged template, which only the service's own options room looks into.
+    Without `brings_code` the job is an image with its command alone, and no tree of files goes with it.
+    `image_digest` is what the image's tag means, once somebody has looked. A `spot` job may lose its host and
+    goes on at another one. `shm_bytes` is the size of its own /dev/shm.
     """
 
     id: str
@@ -81,8 +85,15 @@ class JobSpec:
     tasks: tuple[Task, ...] = ()
     config: Mapping[str, Json] = field(default_factory=dict, repr=False)
     start_timeout_s: float | None = None
+    buckets: Buckets | None = None
     agent: str | None = None
     session: str | None = None
+    brings_code: bool = True
+    image_digest: str | None = None
+    spot: bool = False
+    max_runtime_s: float | None = None
+    shm_bytes: int | None = None
+    ipc: str | None = None
 
 
 def injected(spec: JobSpec, *, accepted_at: str, digest: str | None, archive_sha256: str | None) -> dict[str, str]:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from aj.base.noun import dataclass
+from aj.model.bucket import Attached
+from aj.model.claim import Targeted
 from aj.model.code import CodeRef
 from aj.model.job import JobSpec
 from aj.model.json import Json
@@ -37,6 +39,24 @@ class Retry:
 
 
 @dataclass(frozen=True)
+class Host:
+    """One machine, or share of a machine, that a job was given. Times are RFC 3339 UTC.
+
+    It is paid for from `created_at` to `ended_at`, whatever state the job is in. `released_at` is when the
+    place confirmed that nothing of it is left; until then no other is taken for the job.
+    """
+
+    created_at: str
+    ended_at: str | None = None
+    released_at: str | None = None
+
+    @property
+    def is_awaiting_release(self) -> bool:
+        """Whether it is no longer of use, and not yet confirmed to be gone."""
+        return self.ended_at is not None and self.released_at is None
+
+
+@dataclass(frozen=True)
 class Event:
     """One change of state. `number` counts from 1 within a job."""
 
@@ -55,8 +75,13 @@ class Workload:
     since the last success, `recoveries` losses of the host. `last_event` is the newest event: the
     record is written first and is the truth, so an event line that a crash kept from the disk is
     added from it. `resubmit_when_clean` is a promise to run it again as soon as the teardown succeeded.
-    `recover_for` says why its processes are being ended so that it runs again.
+    `recover_for` says why its processes are being ended so that it runs again. `spot` jobs survive the loss of
+    their host, which `preempted` says was asked for; `can_restart` then tells whether that host comes back.
+    `hosts` are all it was given, the oldest first. `ran_s` counts the seconds that its processes ran before
+    the latest start, and `max_runtime_s` limits the whole. `image_digest` is what a tag meant at admission,
+    `attached` the buckets that were found then.
     `facts` belongs to the backend's driver: what it needs to go on after the daemon was killed.
+    `targeted` is there when the job was sent to a deployment.
     """
 
     id: str
@@ -96,7 +121,17 @@ class Workload:
     recover_for: str | None = None
     resubmit_when_clean: bool = False
     resubmit_timeout_s: float | None = None
+    resubmit_image_digest: str | None = None
+    spot: bool = False
+    preempted: bool = False
+    can_restart: bool = False
+    hosts: tuple[Host, ...] = ()
+    ran_s: float = 0.0
+    max_runtime_s: float | None = None
+    image_digest: str | None = None
+    attached: Attached | None = None
     workdir: str | None = None
+    buckets: Attached | None = None
     notes: tuple[str, ...] = ()
     agent: str | None = None
     session: str | None = None
@@ -104,9 +139,25 @@ class Workload:
     last_event: Event | None = None
     spec: JobSpec | None = field(default=None, repr=False)
     facts: Mapping[str, Json] = field(default_factory=dict, repr=False)
+    targeted: Targeted | None = None
     schema_version: int = 1
+
+    @property
+    def host(self) -> Host | None:
+        """The host that it has, or had last."""
+        return self.hosts[-1] if self.hosts else None
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more will happen to it: final and cleaned."""
         return self.state.is_final and self.cleaned_at is not None
+
+    @property
+    def claimed(self) -> bool:
+        """Whether a replica ever took this submission up; False for a job that was sent to no deployment."""
+        return self.targeted is not None and self.targeted.claimed
+
+    @property
+    def holds_slot(self) -> bool:
+        """Whether a replica holds it in a slot."""
+        return self.targeted is not None and self.targeted.held is not None

@@ -46,12 +46,12 @@ class Busy:
     tickets_queued: int = 0
     jobs_running: int = 0
     jobs_queued: int = 0
+    replicas: int = 0
 
     @property
     def is_idle(self) -> bool:
-        return not (
-            self.requests or self.tickets_running or self.tickets_queued or self.jobs_running or self.jobs_queued
-        )
+        tickets, jobs = self.tickets_running or self.tickets_queued, self.jobs_running or self.jobs_queued
+        return not (self.requests or tickets or jobs or self.replicas)
 
 
 @dataclass(frozen=True)
@@ -128,14 +128,27 @@ class Resubmit:
 
     when_clean: bool = False
     start_timeout_s: float | None = None
+    refresh_image: bool = False
 
 
 @dataclass(frozen=True)
 class Exec:
-    """A command to run inside a running job. One word is a shell line, several are the exact argv."""
+    """A command to run inside a running job. One word is a shell line, several are the exact argv.
+
+    `stdin` and `tty` say what the caller hands on.
+    """
 
     argv: tuple[str, ...]
     rank: int = 0
+    stdin: bool = False
+    tty: bool = False
+
+
+@dataclass(frozen=True)
+class Preempt:
+    """Play the loss of a job's host; with `restartable` the same host comes back."""
+
+    restartable: bool = False
 
 
 @dataclass(frozen=True)

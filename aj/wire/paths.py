@@ -13,6 +13,7 @@ from aj.base.noun import dataclass
 PROJECT = "aj-project"  # absolute path of the project directory, percent-encoded
 CLIENT = "aj-client"  # version of the caller
 REQUEST = "aj-request"  # random id of this call, repeated in the answer and in the log
+AUTHORIZATION = "authorization"  # `Bearer TOKEN`, of a replica
 KEY = "aj-key"  # names one change: the same key and body again is answered, not done again
 LAST_EVENT = "last-event-id"  # an event stream goes on after this one
 
@@ -89,6 +90,24 @@ JOB_EXEC = Route("POST", "/v1/jobs/{id}/exec", "jobs", holds=True, keyed=True)
 JOB_PREEMPT = Route("POST", "/v1/jobs/{id}/preempt", "jobs", holds=True, keyed=True)
 JOB_DELETE = Route("DELETE", "/v1/jobs/{id}", "jobs", holds=True, keyed=True)
 
+JOB_CLAIM = Route("GET", "/v1/jobs/{id}/claim", "deployments", ("revision", "timeout_s"), holds=True)
+
+DEPLOYMENTS = Route("GET", "/v1/deployments", "deployments")
+DEPLOYMENT_CREATE = Route("POST", "/v1/deployments", "deployments", holds=True, keyed=True, begins=True)
+DEPLOYMENT = Route("GET", "/v1/deployments/{name}", "deployments")
+DEPLOYMENT_UPGRADE = Route("POST", "/v1/deployments/{name}/upgrade", "deployments", holds=True, keyed=True, begins=True)
+DEPLOYMENT_DELETE = Route("POST", "/v1/deployments/{name}/delete", "deployments", holds=True, keyed=True)
+DEPLOYMENT_SUBMIT = Route("POST", "/v1/deployments/{name}/jobs", "deployments", holds=True, begins=True)
+
+# What a replica asks, with its token; the executions themselves tell a repeated request from a new one.
+WORK_CANDIDATE = Route("GET", "/v1/deployments/{name}/candidate", "workload", ("timeout_s",), holds=True)
+WORK_CLAIM = Route("POST", "/v1/deployments/{name}/jobs/{id}/claim", "workload")
+WORK_CANCELLATION = Route(
+    "GET", "/v1/deployments/{name}/jobs/{id}/cancellation", "workload", ("execution", "timeout_s"), holds=True
+)
+WORK_OUTCOME = Route("POST", "/v1/deployments/{name}/jobs/{id}/outcome", "workload")
+WORK_CLEANUP = Route("POST", "/v1/deployments/{name}/jobs/{id}/cleanup", "workload")
+
 CODE_PRUNE = Route("POST", "/v1/code/prune", "code", holds=True, keyed=True)
 
 JOURNAL = Route("GET", "/v1/journal", "journal", ("all", "limit"))
@@ -100,6 +119,14 @@ AUTH = Route("GET", "/v1/auth", "azure", holds=True)
 QUOTA = Route("GET", "/v1/quota", "azure", (*_FRESH, "service", "every", "full"), holds=True)
 SKUS = Route("GET", "/v1/skus", "azure", (*_FRESH, "every"), holds=True)
 IMAGES = Route("GET", "/v1/images", "azure", (*_FRESH, "text"), holds=True)
+WORKSPACES = Route("GET", "/v1/workspaces", "azure", _FRESH, holds=True)
+WORKSPACE = Route("GET", "/v1/workspaces/{ws}", "azure", holds=True)
+DATASTORES = Route("GET", "/v1/workspaces/{ws}/datastores", "azure", _FRESH, holds=True)
+DATASTORE = Route("GET", "/v1/workspaces/{ws}/datastores/{name}", "azure", holds=True)
+ENVIRONMENTS = Route("GET", "/v1/workspaces/{ws}/environments", "azure", _FRESH, holds=True)
+ENVIRONMENT = Route("GET", "/v1/workspaces/{ws}/environments/{name}", "azure", ("limit",), holds=True)
+ACCOUNTS = Route("GET", "/v1/storage-accounts", "azure", _FRESH, holds=True)
+IDENTITIES = Route("GET", "/v1/identities", "azure", _FRESH, holds=True)
 CLOUD_JOBS = Route("GET", "/v1/workspaces/{ws}/jobs", "azure", _QUERY, holds=True)
 CLOUD_STATS = Route("GET", "/v1/workspaces/{ws}/stats", "azure", _QUERY, holds=True)
 CLOUD_JOB = Route("GET", "/v1/workspaces/{ws}/jobs/{name}", "azure", holds=True)
@@ -113,7 +140,7 @@ ALL: tuple[Route, ...] = tuple(value for value in dict(globals()).values() if is
 CAPABILITIES: tuple[str, ...] = tuple(sorted({route.capability for route in ALL}))
 
 # The noun of a path, for the words of a 404.
-NOUNS = {"submissions": "submission", "queue": "ticket", "jobs": "job", "workspaces": "job"}
+NOUNS = {"submissions": "submission", "queue": "ticket", "jobs": "job", "deployments": "deployment", "workspaces": "job"}
 
 
 @dataclass(frozen=True)

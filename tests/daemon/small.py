@@ -37,6 +37,7 @@ from aj.wire import codec
 from aj.wire.messages import (
     Busy,
     Done,
+    Exec,
     ExecPlan,
     JobAnswer,
     JobList,
@@ -138,15 +139,23 @@ class SmallJobs:
             self.move(job_id, JobState.TERMINATED)
         return self.show(job_id)
 
-    def resubmit(self, job_id: str, when_clean: bool, start_timeout_s: float | None) -> JobAnswer:
+    def resubmit(
+        self, job_id: str, when_clean: bool, start_timeout_s: float | None, refresh_image: bool = False
+    ) -> JobAnswer:
         if not self._get(job_id).state.is_final:
             raise Refused(f"{job_id} is not over", code="not-final")
         self.move(job_id, JobState.QUEUED)
         return self.show(job_id)
 
-    def exec_plan(self, job_id: str, argv: Sequence[str], rank: int) -> ExecPlan:
+    def preempt(self, job_id: str, can_restart: bool) -> JobAnswer:
+        if self._get(job_id).state.is_final:
+            raise Refused(f"{job_id} has no host", code="no-host")
+        self.move(job_id, JobState.RECOVERING)
+        return self.show(job_id)
+
+    def exec_plan(self, job_id: str, asked: Exec) -> ExecPlan:
         self._get(job_id)
-        return ExecPlan(tuple(argv), {"RANK": str(rank)}, "/")
+        return ExecPlan(asked.argv, {"RANK": str(asked.rank)}, "/")
 
     def delete(self, job_id: str) -> Done:
         del self.known[self._get(job_id).id]

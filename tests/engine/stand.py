@@ -124,6 +124,9 @@ class Near:
     unfinished: set[str] = field(default_factory=set)
     is_stopped: bool = False
 
+    def settle(self, spec: JobSpec) -> JobSpec:
+        return spec
+
     def admit(
         self, spec: JobSpec, code: CodeRef | None, *, ticket: str, project_key: str, accepted_at: str, mode: Mode
     ) -> Handle:

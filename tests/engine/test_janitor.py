@@ -9,6 +9,7 @@ import pytest
 
 from aj.base.clock import rfc3339
 from aj.base.errors import AjError
+from aj.engine.artifacts import NoArtifacts
 from aj.engine.janitor import DAY_S, FIRST_PAUSE_S, LONGEST_PAUSE_S, Janitor, Keep
 from aj.engine.lifecycle import Lifecycle
 from aj.model.state import JobState
@@ -26,7 +27,16 @@ class Yardman:
         self.home, self.clock, self.driver = home, clock, Told()
         self.cleaned: list[Workload] = []
         self.lifecycle = Lifecycle(home.layout, clock, lambda _: None)
-        self.janitor = Janitor(self.lifecycle, home.layout, {"local": self.driver}, clock, keep, self.cleaned.append)
+        self.janitor = Janitor(
+            self.lifecycle,
+            home.layout,
+            {"local": self.driver},
+            clock,
+            keep,
+            self.cleaned.append,
+            NoArtifacts(),
+            lambda: None,
+        )
 
     def ended(self, job_id: str, *, days_ago: float = 0, cleaned: bool = True, project: str = "_none") -> Path:
         """Put a job there that has ended, with a file that it wrote."""

@@ -26,7 +26,7 @@ from aj.model.state import JobState
 from aj.model.ticket import Mode
 from aj.model.workload import Needs, Workload
 from aj.store import jobs, jsonl
-from aj.wire.messages import ExecPlan
+from aj.wire.messages import Exec, ExecPlan
 from tests.conftest import Home
 from tests.jobs import EARLY, spec
 from tests.yard import PROJECT, Yard, is_gone
@@ -259,7 +259,11 @@ class Told:
     ends: dict[str, Observation] = field(default_factory=dict)
     done: list[tuple[str, str]] = field(default_factory=list)
     ask: threading.Event = field(default_factory=threading.Event)
-    steps: Sequence[JobState] = (S.PROVISIONING, S.STARTING)
+    releases: list[Exception] = field(default_factory=list)
+    comes_back: bool = True
+
+    def steps(self, job: Workload) -> Sequence[JobState]:
+        return (S.PROVISIONING, S.DOWNLOADING, S.STARTING) if job.image else (S.PROVISIONING, S.STARTING)
 
     def capacity(self) -> Needs:
         return self.place
@@ -289,8 +293,24 @@ class Told:
         self.done.append((job.id, f"terminate {grace_s:g}"))
         self.ends[job.id] = Observation(Fate.EXITED, exit_code=143)
 
-    def exec_plan(self, job: Workload, folder: Path, argv: Sequence[str], rank: int) -> ExecPlan:
-        return ExecPlan(tuple(argv), {}, str(folder))
+    def exec_plan(self, job: Workload, folder: Path, asked: Exec) -> ExecPlan:
+        return ExecPlan(asked.argv, {}, str(folder))
+
+    def preempt(self, job: Workload, folder: Path) -> None:
+        self.done.append((job.id, "preempt"))
+        self.ends[job.id] = Observation(Fate.LOST, message="the supervisor is gone")
+
+    def revive(self, job: Workload, folder: Path) -> None:
+        self.done.append((job.id, "revive"))
+        if not self.comes_back or (job.preempted and not job.can_restart):
+            raise SetupFailed("the host is gone")
+        self.ends.pop(job.id, None)
+
+    def release(self, job: Workload, folder: Path) -> None:
+        self.done.append((job.id, "release"))
+        if self.releases:
+            raise self.releases.pop(0)
+        self.ends.pop(job.id, None)
 
     def teardown(self, job: Workload, folder: Path) -> None:
         self.done.append((job.id, "teardown"))
@@ -601,7 +621,7 @@ def test_a_wait_ends_with_its_time_or_when_the_daemon_leaves(play: Play) -> None
     with pytest.raises(NotFound):
         play.engine.wait("ffffffff", 0, 1)
     with pytest.raises(UserError):
-        play.engine.exec_plan("aaaaaaaa", [], 0)
+        play.engine.exec_plan("aaaaaaaa", Exec(()))
 
 
 def test_no_job_leaves_a_value_of_its_environment_in_an_answer(play: Play) -> None:

@@ -19,8 +19,9 @@ from dataclasses import field
 from pathlib import Path
 from typing import TypeVar
 
+from aj.backend.local.mounts import Mounts
 from aj.base import proc
-from aj.base.errors import UserError
+from aj.base.errors import Refused, UserError
 from aj.base.noun import dataclass
 from aj.base.proc import Identity
 from aj.model.json import Json
@@ -44,6 +45,7 @@ class Request:
     cpus: tuple[int, ...] = ()
     umask: int | None = None
     grace_s: float = GRACE_S
+    mounts: Mounts | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def read(path: Path, kind: type[T]) -> T:
 
 def write_request(folder: Path, request: Request) -> None:
     """Say what to run. Raises AjError when the disk refuses."""
-    atomic.write_json(folder / "request.json", vars(request))
+    atomic.write_json(folder / "request.json", codec.dump(request))
 
 
 def take_request(folder: Path) -> Request | None:
@@ -135,6 +137,14 @@ def mark_started(folder: Path, pids: Sequence[int]) -> None:
 def is_started(folder: Path) -> bool:
     """Tell whether the processes of the command were started."""
     return (folder / "started").exists()
+
+
+def started_pid(folder: Path, rank: int) -> int:
+    """Return the process of one rank. Raises Refused when it has not been started."""
+    try:
+        return int((folder / "started").read_text().split()[rank])
+    except (FileNotFoundError, ValueError, IndexError):
+        raise Refused("the command has not been started yet", code="not-running") from None
 
 
 def ask_end(folder: Path, grace_s: float) -> None:

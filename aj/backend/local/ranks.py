@@ -36,6 +36,7 @@ class Facts:
     gpus: tuple[int, ...] | None = None
     digest: str | None = None
     archive_sha256: str | None = None
+    folders: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ def _of_node(spec: JobSpec, facts: Facts, node: int) -> dict[str, str]:
     """What every process of a node has, setup included."""
     always = injected(spec, accepted_at=facts.accepted_at, digest=facts.digest, archive_sha256=facts.archive_sha256)
     always |= {"AJ_WORKDIR": facts.workdirs[node], "AJ_NODE_RANK": str(node)}
+    always |= {f"AJ_{name.upper()}_DIR": where for name, where in facts.folders.items()}
     lent = {name: value for name, value in spec.inherited.items() if name not in INJECTED}
     return {**DEFAULTS, **lent, **_gpus(spec, facts, node), **spec.env, **always}
 

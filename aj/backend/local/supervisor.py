@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
-from aj.backend.local import attempt, limits, lines, states, strays
+from aj.backend.local import attempt, limits, lines, mounts, states, strays
 from aj.base import proc
 from aj.base.clock import SYSTEM
 from aj.model.json import Json
@@ -343,12 +343,23 @@ class _Kernel:
                 if os.getppid() != self._me:
                     os._exit(1)  # the supervisor was killed just before: nobody would look after us
             limits.join(request.groups)
+            if request.mounts is not None:
+                _enter(request.mounts)
             if request.cpus:
                 os.sched_setaffinity(0, request.cpus)
             if request.umask is not None:
                 os.umask(request.umask)
 
         return before_exec
+
+
+def _enter(found: mounts.Mounts) -> None:
+    """Enter the namespace of a job, or say in its own log why that is not possible."""
+    try:
+        mounts.enter(found)
+    except OSError as error:
+        os.write(2, f"aj: its folders could not be mounted: {error}\n".encode("utf-8", "backslashreplace"))
+        raise
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from aj.base.errors import UserError
 from aj.daemon.call import Answer, Call, Handler, reply
 from aj.model.state import JobState
 from aj.wire import paths
-from aj.wire.messages import Exec, Hold, JobAnswer, Resubmit, Terminate
+from aj.wire.messages import Exec, Hold, JobAnswer, Preempt, Resubmit, Terminate
 from aj.wire.paths import Route
 
 LIMIT = 200  # jobs of a list when nobody says how many
@@ -50,7 +50,13 @@ def terminate(call: Call) -> Answer:
 def resubmit(call: Call) -> Answer:
     """Run a final job again under its own id."""
     asked = call.decode(Resubmit)
-    return reply(call.engine.jobs.resubmit(call.name, asked.when_clean, asked.start_timeout_s))
+    engine = call.engine.jobs
+    return reply(engine.resubmit(call.name, asked.when_clean, asked.start_timeout_s, asked.refresh_image))
+
+
+def preempt(call: Call) -> Answer:
+    """Play the loss of a job's host."""
+    return reply(call.engine.jobs.preempt(call.name, call.decode(Preempt).restartable))
 
 
 def execute(call: Call) -> Answer:
@@ -58,7 +64,7 @@ def execute(call: Call) -> Answer:
     asked = call.decode(Exec)
     if not asked.argv:
         raise UserError("body.argv: at least one word is due", code="bad-field")
-    return reply(call.engine.jobs.exec_plan(call.name, asked.argv, asked.rank))
+    return reply(call.engine.jobs.exec_plan(call.name, asked))
 
 
 def delete(call: Call) -> Answer:
@@ -83,5 +89,6 @@ HANDLERS: Mapping[Route, Handler] = {
     paths.JOB_TERMINATE: terminate,
     paths.JOB_RESUBMIT: resubmit,
     paths.JOB_EXEC: execute,
+    paths.JOB_PREEMPT: preempt,
     paths.JOB_DELETE: delete,
 }

@@ -14,6 +14,7 @@ from aj.base.errors import Refused, UserError
 from aj.model.job import Task
 from aj.model.state import JobState
 from aj.store import joblogs, jobs
+from aj.wire.messages import Exec
 from tests.conftest import Home
 from tests.jobs import shape
 from tests.yard import Yard
@@ -279,19 +280,30 @@ def test_exec_runs_words_or_a_line_as_a_process_of_the_job_would(yard: Yard) -> 
     job_id = yard.shell("echo up > up; exec sleep 60", shape=shape(2, 1), env={"COLOUR": "red"})
     yard.wait_for(yard.work(job_id, 1) / "up")
     yard.until(job_id, JobState.RUNNING)
-    plan = yard.engine.exec_plan(job_id, ['echo "$COLOUR $RANK $PWD"'], 1)
+    plan = yard.engine.exec_plan(job_id, Exec(('echo "$COLOUR $RANK $PWD"',), 1))
     found = proc.run(plan.argv, cwd=Path(plan.cwd), env=plan.env)
     assert found.out.decode() == f"red 1 {yard.work(job_id, 1)}\n"
-    plan = yard.engine.exec_plan(job_id, ["printf", "%s|", "a b", "$RANK"], 0)
+    plan = yard.engine.exec_plan(
+        job_id,
+        Exec(
+            (
+                "printf",
+                "%s|",
+                "a b",
+                "$RANK",
+            ),
+            0,
+        ),
+    )
     assert proc.run(plan.argv, cwd=Path(plan.cwd), env=plan.env).out == b"a b|$RANK|"
     with pytest.raises(UserError, match="no rank 2"):
-        yard.engine.exec_plan(job_id, ["true"], 2)
+        yard.engine.exec_plan(job_id, Exec(("true",), 2))
     left = proc.spawn(["sleep", "60"], stdout=1, stderr=2, env=plan.env)
     yard.engine.terminate(job_id, 5)
     yard.done(job_id)
     assert left.wait(5) == -signal.SIGTERM, "what was begun inside ends with the job"
     with pytest.raises(Refused, match="does not run: terminated"):
-        yard.engine.exec_plan(job_id, ["true"], 0)
+        yard.engine.exec_plan(job_id, Exec(("true",), 0))
 
 
 def test_gpus_are_seen_by_number_and_only_those_of_the_node(
