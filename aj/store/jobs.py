@@ -5,6 +5,7 @@
             events.jsonl   one line a change of state
             attempts/N/    what passes between the daemon and the supervisor of one start
             logs/N/        output of one start, by process
+            mnt/           input, output and checkpoint, where the job has buckets; sync/ what of them is where
             work/node0/    the code as submitted, and what the job wrote beside it
 
 The record is written first and is the truth; it carries the newest event, so an event line that a crash
@@ -24,6 +25,7 @@ from pathlib import Path
 
 from aj.base.clock import SYSTEM
 from aj.base.errors import AjError, NotFound, Refused, UserError
+from aj.model.bucket import Purpose
 from aj.model.job import JobSpec
 from aj.model.state import JobState
 from aj.model.workload import Event, Workload
@@ -62,6 +64,16 @@ def attempt_folder(folder: Path, attempt: int) -> Path:
 def work_folder(folder: Path, node: int) -> Path:
     """Return the directory in which the processes of one node start."""
     return folder / "work" / f"node{node}"
+
+
+def mount_folder(folder: Path, purpose: Purpose) -> Path:
+    """Return the folder that a job finds as `/mnt/PURPOSE`."""
+    return folder / "mnt" / purpose.value
+
+
+def sync_folder(folder: Path) -> Path:
+    """Return where it is kept what of the job's buckets is here and there."""
+    return folder / "sync"
 
 
 def check_id(job_id: str) -> str:

@@ -13,6 +13,9 @@ README = """This folder belongs to `aj`. It holds, and nothing else does:
   queue/PROJECT/         tickets: one file a promised submission
   journal/PROJECT.jsonl  history of submissions, one line each
   jobs/ID/               jobs of this machine: record, events, logs, work/ (the files a job wrote)
+  deployments/NAME/      programs that run for long and take jobs: record, replicas with their logs
+  buckets/               buckets of this machine: a folder each
+  credentials/           what opens storage elsewhere; secrets/ what jobs are given; nobody prints either
   code/                  archives of submitted code, by digest
   dryrun/                what `aj run -d` wrote
   cache/                 what Azure told, with when it did; may be deleted at any time
@@ -64,6 +67,22 @@ class Layout:
 
     def job(self, job_id: str) -> Path:
         return self.jobs / job_id
+
+    @property
+    def deployments(self) -> Path:
+        return self.state / "deployments"
+
+    @property
+    def buckets(self) -> Path:
+        return self.state / "buckets"
+
+    @property
+    def credentials(self) -> Path:
+        return self.state / "credentials"
+
+    @property
+    def secrets(self) -> Path:
+        return self.state / "secrets"
 
     @property
     def code(self) -> Path:

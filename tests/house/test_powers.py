@@ -23,7 +23,7 @@ ROOMS: dict[str, set[str]] = {
     "platformdirs": {"base/paths.py"},
     "urllib3": {"net/pool.py", "kube/line.py"},
     "ssl": {"net/pool.py", "kube/line.py", "kube/exec.py"},
-    "azure": {"net/credentials.py", "azure/line.py", "azure/blobs.py", "azure/signatures.py"},
+    "azure": {"net/credentials.py", "azure/line.py", "azure/blobs.py", "azure/signatures.py", "bucket/azure.py"},
     "kubernetes": {"kube/line.py", "kube/client.py", "kube/exec.py"},
     "websocket": {"kube/exec.py"},
     "msal": set(),

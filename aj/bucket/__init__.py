@@ -1,0 +1,1 @@
+"""Object storage: folders and containers behind one face, and what is brought there and back."""

@@ -1,0 +1,259 @@
+"""Folders into buckets and back, file by file.
+
+Upload adds: a file that is new or changed goes up under its own name, and nothing is ever removed there. Download
+makes a folder what a prefix holds; with `exact` it holds nothing else afterwards. Both leave alone what is there
+already in the same state, so one that broke off is simply begun again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from aj.base import crash
+from aj.base.errors import AjError, UserError
+from aj.base.noun import dataclass
+from aj.bucket import fetch, scan
+from aj.bucket.digest import Moving
+from aj.bucket.scan import File, Opened
+from aj.bucket.storage import OURS, Source, Storage, objects
+from aj.bucket.transfer import Failed, Pace, Progress, carry
+from aj.model.bucket import Stored
+from aj.store import atomic
+
+Chosen = Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """What an upload did. `failed` says of each file that did not go why, `left` what cannot go at all."""
+
+    files: int
+    bytes: int
+    skipped: int
+    failed: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+    @property
+    def problem(self) -> str | None:
+        """What is missing in the bucket, in words."""
+        words = (*self.failed, *self.left)
+        return scan.shown(words) if words else None
+
+
+class Upload:
+    """Uploads one folder again and again. `notes` is where it keeps what has gone up, for the next process."""
+
+    def __init__(
+        self, storage: Storage, root: Path, notes: Path | None = None, chosen: Chosen = lambda _: True
+    ) -> None:
+        self._storage = storage
+        self._root = root
+        self._notes = notes
+        self._chosen = chosen
+        self._known = _read(notes) if notes else {}
+
+    def forget(self) -> None:
+        """Know of nothing that went up: the folder begins anew."""
+        self._known = {}
+        self._write()
+
+    def round(self, pace: Pace, progress: Progress | None = None) -> Uploaded:
+        """Bring up what is new or changed since the last round. Raises Stopped, and what concerns every file."""
+        told = progress or Progress()
+        tree = scan.scan(self._root)
+        inside, left = _linked(self._root, tree.links)
+        files = [file for file in (*tree.files, *inside) if self._chosen(file.name)]
+        due = [file for file in files if self._known.get(file.name) != list(file.state)]
+        told.expect(len(due), sum(file.size for file in due))
+
+        def put(file: File) -> File | None:
+            return self._put(file, told)
+
+        carried = carry(due, put, pace)
+        gone = [file for file in carried.done if file is not None]
+        self._known |= {file.name: list(file.state) for file in gone}
+        if gone:
+            self._write()
+        failed = tuple(_why(one) for one in carried.failed)
+        size = sum(file.size for file in gone)
+        return Uploaded(len(gone), size, len(files) - len(due), failed, (*tree.left, *left))
+
+    def _put(self, file: File, progress: Progress) -> File | None:
+        """Put one file; None when it is gone by now. Raises Moving when it was written to meanwhile."""
+        try:
+            opened: Opened = _opened(self._root, file.name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise AjError(f"it cannot be read: {error.strerror}", code="unreadable-file") from error
+        with opened:
+            self._storage.put(file.name, _Whole(opened), progress.moved, opened.mtime_ns)
+            progress.done()
+            crash.point("upload.after-object")
+            if opened.has_changed():
+                raise Moving("it was written to while it was uploaded")
+            return File(file.name, opened.size, opened.mtime_ns, file.inode, file.mode)
+
+    def _write(self) -> None:
+        if self._notes is not None:
+            atomic.make_folder(self._notes.parent)
+            atomic.write_json(self._notes, {name: tuple(state) for name, state in self._known.items()})
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """A file that must not become shorter while it is read."""
+
+    inner: Source
+
+    @property
+    def size(self) -> int:
+        return self.inner.size
+
+    def read(self, at: int, count: int) -> bytes:
+        """Return a part. Raises Moving."""
+        found = self.inner.read(at, count)
+        if len(found) != min(count, self.size - at):
+            raise Moving("it became shorter while it was uploaded")
+        return found
+
+
+def _opened(root: Path, name: str) -> Opened:
+    """Open a file, or what a link that stays inside leads to."""
+    path = root / name
+    if path.is_symlink():
+        real = os.path.realpath(path)
+        return Opened(root, os.path.relpath(real, root))
+    return Opened(root, name)
+
+
+def _linked(root: Path, links: Sequence[tuple[str, str]]) -> tuple[list[File], list[str]]:
+    """Return the files that links inside the folder lead to, under the links' names, and what is left out."""
+    top = os.path.realpath(root)
+    found: list[File] = []
+    left: list[str] = []
+    for name, _ in links:
+        real = os.path.realpath(root / name)
+        try:
+            if not real.startswith(top + os.sep):
+                left.append(f"`{name}` leads out of the folder")
+            elif os.path.isfile(real):
+                seen = os.stat(real)
+                found.append(File(name, seen.st_size, seen.st_mtime_ns, seen.st_ino, seen.st_mode & 0o7777))
+        except OSError:
+            continue  # gone meanwhile: the next round sees what is there
+    return found, left
+
+
+def _why(one: Failed[File]) -> str:
+    return f"`{one.part.name}`: {one.error.message}"
+
+
+def _read(notes: Path) -> dict[str, list[int]]:
+    try:
+        value = json.loads(notes.read_bytes())
+        return {str(name): [int(part) for part in state] for name, state in value.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}  # then everything goes up once more
+
+
+# Download
+
+
+@dataclass(frozen=True)
+class Downloaded:
+    """What a download brought."""
+
+    files: int
+    bytes: int
+    skipped: int
+
+
+def download(
+    storage: Storage,
+    root: Path,
+    pace: Pace,
+    *,
+    notes: Path | None = None,
+    progress: Progress | None = None,
+    exact: bool = False,
+) -> Downloaded:
+    """Bring all objects but our own into a folder. Raises Stopped, what the storage raises, and AjError of the disk.
+
+    `notes` keeps which state of each object is there; without it, size and time of the file tell.
+    """
+    told = progress or Progress()
+    atomic.make_folder(root)
+    found = [one for one in pace.insist(lambda: list(objects(storage))) if not one.name.startswith(OURS)]
+    _check_places(found)
+    known = _etags(notes) if notes else {}
+    if exact:
+        _drop_others(root, {one.name for one in found})
+    due = [one for one in found if not _is_there(root, one, known, by_notes=notes is not None)]
+    told.expect(len(due), sum(one.size_bytes for one in due))
+
+    def bring(one: Stored) -> Stored:
+        fetch.fetch(storage, one, root / one.name, pace, told)
+        told.done()
+        return one
+
+    carried = carry(due, bring, pace)
+    if notes is not None:
+        missing = {one.part.name for one in carried.failed}
+        here = {one.name: one.etag for one in found if one.name not in missing}
+        atomic.make_folder(notes.parent)
+        atomic.write_json(notes, dict(here))
+    carried.strictly()
+    return Downloaded(len(due), sum(one.size_bytes for one in due), len(found) - len(due))
+
+
+def _is_there(root: Path, one: Stored, known: dict[str, str], *, by_notes: bool) -> bool:
+    try:
+        seen = os.lstat(root / one.name)
+    except OSError:
+        return False
+    if seen.st_size != one.size_bytes:
+        return False
+    if by_notes:
+        return known.get(one.name) == one.etag
+    stamp = one.stamp if one.stamp is not None else int(one.modified_at * 1e9)
+    return seen.st_mtime_ns == stamp
+
+
+def _check_places(found: Sequence[Stored]) -> None:
+    """Refuse a bucket that no folder can hold: an object whose name is also a part of others'. Raises UserError."""
+    names = {one.name for one in found}
+    for name in names:
+        at = name.rfind("/")
+        while at > 0:
+            if name[:at] in names:
+                raise UserError(
+                    f"the bucket has an object `{name[:at]}` and one `{name}`: no folder can hold both",
+                    code="no-folder",
+                    hint="remove or rename one of them",
+                )
+            at = name.rfind("/", 0, at)
+
+
+def _drop_others(root: Path, names: set[str]) -> None:
+    """Remove what is not in the bucket."""
+    tree = scan.scan(root)
+    for file in (*(file.name for file in tree.files), *(name for name, _ in tree.links)):
+        if file not in names and not fetch.is_part(file.rpartition("/")[2]):
+            (root / file).unlink(missing_ok=True)
+    for folder in reversed(tree.folders):
+        try:
+            (root / folder).rmdir()
+        except OSError:
+            continue  # it holds something that stays
+
+
+def _etags(notes: Path) -> dict[str, str]:
+    try:
+        value = json.loads(notes.read_bytes())
+        return {str(name): str(etag) for name, etag in value.items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
