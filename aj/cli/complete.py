@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from pathlib import Path
@@ -71,12 +71,14 @@ def _candidates(prior: Sequence[str], current: str, settings: Settings) -> list[
         found = words.find(prior)
         if found.command is None:
             return _next_word(found.path, current, settings)
+        below = _next_word(found.path, current, settings) if found.path in tree.GROUPS and not found.rest else []
         declaration = _declaration(found.command.module)
         line = words.take(found.rest, declaration, found.line)
     except OptionError as error:
         values = error.details.get("values") if error.code == "missing-value" else None
         return list(_values(str(values), settings)) if values else []
-    return _within(declaration, line, current, settings)
+    own = _within(declaration, line, current, settings)
+    return own if current.startswith("-") else [*below, *own]
 
 
 def _next_word(path: tuple[str, ...], current: str, settings: Settings) -> list[Candidate]:
@@ -168,6 +170,21 @@ def _newest_first(folder: Path) -> list[str]:
     return [name for _, name in sorted(entries, reverse=True)]
 
 
+def _kept(noun: str) -> Callable[[Settings], list[Candidate]]:
+    """Return what finds the names that a list of Azure had when it was last asked for."""
+
+    def names(settings: Settings) -> list[Candidate]:
+        import json
+
+        kept = (paths.folders(settings).state / "cache" / "names" / f"{noun}.json").read_bytes()
+        try:
+            return [(name, "") for name in json.loads(kept)["value"] if isinstance(name, str)]
+        except (ValueError, KeyError, TypeError):
+            return []
+
+    return names
+
+
 def _services(_: Settings) -> list[Candidate]:
     from aj.backend import registry
 
@@ -210,6 +227,10 @@ FINDERS = {
     "job": _jobs,
     "service": _services,
     "setting": _setting_keys,
+    "workspace": _kept("workspaces"),
+    "datastore": _kept("datastores"),
+    "environment": _kept("environments"),
+    "experiment": _kept("experiments"),
     "help": _pages,
     "docs": _docs,
 }

@@ -58,20 +58,22 @@ def of(path: tuple[str, ...]) -> Page:
 
 def every() -> Sequence[Page]:
     """Return all pages: `aj` itself, the groups, the commands."""
-    return [of(path) for path in ((), *tree.GROUPS, *tree.COMMANDS)]
+    return [of(path) for path in dict.fromkeys(((), *tree.GROUPS, *tree.COMMANDS))]
 
 
 def _of_group(path: tuple[str, ...]) -> Page:
     title = " ".join(["aj", *path])
     if path:
-        rows = [(child, tree.says((*path, child))) for child in tree.children(path)]
-        return Page(title, tree.says(path), f"{title} COMMAND", (Section("Commands", tuple(rows)), _globals()))
-    headings = [
-        Section(heading, tuple((name[0], says) for name, says in tree.under(heading))) for heading in leaf.HEADINGS
-    ]
+        return Page(title, tree.says(path), f"{title} COMMAND", (_below(path), _globals()))
+    found = [(heading, tuple((name[0], says) for name, says in tree.under(heading))) for heading in leaf.HEADINGS]
+    headings = [Section(heading, rows) for heading, rows in found if rows]
     first = Section("First steps", lines=("aj init local", "aj run -t local train.py", "aj help templates"))
     topics = Section("Topics (`aj help TOPIC`)", tuple(tree.TOPICS.items()))
     return Page("aj", "submit and run jobs from one file", "aj COMMAND", (first, *headings, topics, _globals()))
+
+
+def _below(path: tuple[str, ...]) -> Section:
+    return Section("Commands", tuple((child, tree.says((*path, child))) for child in tree.children(path)))
 
 
 def _of_command(path: tuple[str, ...]) -> Page:
@@ -80,6 +82,8 @@ def _of_command(path: tuple[str, ...]) -> Page:
     command = tree.COMMANDS[path]
     declaration = declare.read(room(command).Options)
     sections = [Section("Examples", lines=command.examples)]
+    if path in tree.GROUPS:
+        sections.append(_below(path))
     if declaration.places:
         sections.append(Section("Words", tuple((word.name, word.says) for _, word in declaration.places)))
     if declaration.options:

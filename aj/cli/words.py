@@ -96,9 +96,24 @@ def find(argv: Sequence[str]) -> Found:
                 return Found(path, (), line, None)
             raise unknown_command(path, word)
         path, at = longer, at + 1
-        if command := tree.COMMANDS.get(path):
+        command = tree.COMMANDS.get(path)
+        if command and not _goes_on(path, argv[at:]):
             return Found(path, tuple(argv[at:]), line, command)
     return Found(path, (), line, None)
+
+
+def _goes_on(path: tuple[str, ...], rest: Sequence[str]) -> bool:
+    """Whether a command that is a group as well is followed by the name of one below it."""
+    if path not in tree.GROUPS:
+        return False
+    words = iter(rest)
+    for word in words:
+        option = GLOBALS.get(_GLOBAL_OF.get(word.partition("=")[0], ""))
+        if option is None:
+            return tree.resolve((*path, word)) is not None
+        if option.value and "=" not in word:
+            next(words, None)
+    return False
 
 
 def _before_command(argv: Sequence[str], at: int, line: Line, path: tuple[str, ...]) -> int:

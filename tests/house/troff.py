@@ -41,7 +41,7 @@ def related(title: str) -> list[str]:
     """Write the pages that a reader may want next."""
     path = tuple(title.split()[1:])
     names = [" ".join(["aj", *path[:-1]])] if path else []
-    if path not in tree.COMMANDS:
+    if path in tree.GROUPS or not path:
         names += [" ".join([title, child]) for child in tree.children(path)]
     rows = [f".BR {escape(file_name(name)[:-2])} (1)" for name in names]
     return [".SH SEE ALSO", *(f"{row} ," for row in rows[:-1]), rows[-1]] if rows else []
