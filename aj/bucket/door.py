@@ -9,24 +9,26 @@ import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from aj.azure.datastores import Secret
-from aj.azure.line import Access, ByToken, Place
 from aj.base.errors import Refused, UserError
 from aj.base.settings import Settings
 from aj.bucket import folder
 from aj.bucket.folder import Folder
 from aj.bucket.storage import Storage
 from aj.model.bucket import HERE, Kind
-from aj.net.token import TokenSource
 from aj.store import credentials
 from aj.store.credentials import ACCOUNT_KEY, SIGN_IN, Credential
 from aj.store.layout import Layout
 
+if TYPE_CHECKING:
+    from aj.azure.line import Access
+    from aj.net.token import TokenSource
+
 # What people write before a bucket of another storage, and what that storage is called.
 FOREIGN = {"s3": "Amazon S3", "gs": "Google Cloud Storage", "gcs": "Google Cloud Storage", "r2": "Cloudflare R2"}
 _CONTAINER = re.compile(r"(?=.{3,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*\Z", re.ASCII)
-Tokens = Callable[[str | None], TokenSource]
+Tokens = Callable[[str | None], "TokenSource"]
 
 
 def check_word(word: str) -> str:
@@ -75,12 +77,16 @@ class Door:
                 hint="3 to 63 lower-case letters and digits, with single `-` between them",
                 code="bad-bucket-name",
             )
-        from aj.bucket.azure import Container  # what speaks to Azure is imported with its first bucket
+        from aj.azure.line import Place  # what speaks to Azure is imported with its first bucket
+        from aj.bucket.azure import Container
 
         place = Place(str(found.account), bucket, address(found))
         return Container(place, self._access(found), self._settings)
 
     def _access(self, found: Credential) -> Access:
+        from aj.azure.datastores import Secret
+        from aj.azure.line import ByToken
+
         if found.opens == SIGN_IN:
             if self._tokens is None:
                 raise UserError(f"credential `{found.name}`: nobody can sign in here", code="no-cloud")

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from aj.base.clock import Clock
 from aj.base.errors import AjError
+from aj.model.bucket import Checkpoints
 from aj.model.job import JobSpec
 from aj.model.json import Json
 from aj.model.workload import Workload
@@ -21,6 +22,7 @@ from aj.model.workload import Workload
 EVERY_S = 60.0  # between two savings of a running job: what a lost host costs at most
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 60.0  # between tries of the last saving
 LAST_S = 600.0  # for the last saving with all its tries; then the job ends without it
+NOT_SAVABLE = "not-savable"  # of an error that another try does not mend
 TERMINATED_S = 30.0  # for the last saving of a job that somebody ends
 
 
@@ -49,7 +51,13 @@ class Artifacts(Protocol):
         """Bring input and checkpoint; return facts as a step does. Raises AjError, SetupFailed, SetupInvalid."""
 
     def save(self, job: Workload, folder: Path, *, last: bool, stop: threading.Event) -> None:
-        """Bring output and checkpoint into their buckets; gives up when `stop` is set. Raises AjError."""
+        """Bring output and checkpoint into their buckets; gives up when `stop` is set.
+
+        Raises AjError; with code `not-savable` when another try would not help.
+        """
+
+    def checkpoints(self, job: Workload, folder: Path) -> Checkpoints | None:
+        """Tell where the checkpoints of a job are and what has reached that place; None when it has none."""
 
     def remove(self, job: Workload, folder: Path) -> None:
         """Remove what lives no longer than the job. Raises AjError to be tried again."""
@@ -77,6 +85,9 @@ class NoArtifacts:
         return {}
 
     def save(self, job: Workload, folder: Path, *, last: bool, stop: threading.Event) -> None:
+        return None
+
+    def checkpoints(self, job: Workload, folder: Path) -> Checkpoints | None:
         return None
 
     def remove(self, job: Workload, folder: Path) -> None:
@@ -136,9 +147,9 @@ class Keeper:
                 self._artifacts.save(job, folder, last=True, stop=stop)
                 return "the time for the last upload was over" if stop.is_set() else None
             except (AjError, OSError) as error:
-                words = str(error)
+                words, is_final = str(error), isinstance(error, AjError) and error.code == NOT_SAVABLE
             self._log(f"job {job.id}: the last upload: {words}")
-            if self._clock.wait(stop, pause_s):
+            if is_final or self._clock.wait(stop, pause_s):
                 return words
             pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
 

@@ -26,6 +26,7 @@ from aj.bucket.mirror import Upload
 from aj.bucket.scope import Scope
 from aj.bucket.storage import Storage
 from aj.bucket.transfer import Pace, Stopped
+from aj.engine.artifacts import NOT_SAVABLE
 from aj.model.bucket import HERE, Attached, Bound, Buckets, Checkpoints, Health, Owner, Purpose, Wanted
 from aj.model.job import JobSpec
 from aj.model.json import Json
@@ -35,7 +36,6 @@ from aj.store.layout import Layout
 from aj.wire import codec
 
 LOGS = ".aj/logs/"  # the prefix of an output bucket under which the logs of jobs are kept
-NOT_SAVABLE = "not-savable"  # of an error that another try does not mend
 _SAFE = re.compile(r"[^a-z0-9-]+")
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ class JobBuckets:
         if not bound:
             return job
         attached = Attached(bound, asked.checkpoint_keep, asked.require_output)
-        return replace(job, buckets=attached, notes=job.notes + _notes(attached))
+        return replace(job, attached=attached, notes=job.notes + _notes(attached))
 
     def _bind(self, job_id: str, purpose: Purpose, bucket: str, wanted: Wanted) -> Bound:
         self._check_one(purpose, bucket, wanted)
@@ -144,15 +144,15 @@ class JobBuckets:
 
     def restores(self, job: Workload) -> bool:
         """Tell whether something has to be there before the job starts."""
-        return job.buckets is not None and (job.buckets.restores or job.buckets.saves)
+        return job.attached is not None and (job.attached.restores or job.attached.saves)
 
     def saves(self, job: Workload) -> bool:
         """Tell whether something of the job is kept in a bucket."""
-        return job.buckets is not None and job.buckets.saves
+        return job.attached is not None and job.attached.saves
 
     def requires(self, job: Workload) -> bool:
         """Tell whether a job has failed whose last upload did not work."""
-        return job.buckets is not None and job.buckets.require_output
+        return job.attached is not None and job.attached.require_output
 
     def restore(self, job: Workload, folder: Path, stop: threading.Event) -> Mapping[str, Json]:
         """Make the folders of a job what its buckets say, for a start. Raises AjError."""
@@ -224,7 +224,7 @@ class JobBuckets:
             raise problem
 
     def _saver(self, job: Workload, folder: Path) -> _Saver | None:
-        attached = job.buckets
+        attached = job.attached
         if attached is None or not attached.saves:
             return None
         with self._guard:
@@ -255,7 +255,7 @@ class JobBuckets:
     def remove(self, job: Workload, folder: Path) -> None:
         """Remove the bucket that was made for a job, if it still bears the job's mark. Raises AjError."""
         self._drop_saver(job.id)
-        bound = job.buckets.get(Purpose.CHECKPOINT) if job.buckets else None
+        bound = job.attached.get(Purpose.CHECKPOINT) if job.attached else None
         if bound is None or bound.owner is None:
             return
         storage = self._door.open(bound.bucket, bound.credential)
@@ -266,7 +266,7 @@ class JobBuckets:
 
     def checkpoints(self, job: Workload, folder: Path) -> Checkpoints | None:
         """Tell where the checkpoints of a job are and what has reached that place; None when it has none."""
-        bound = job.buckets.get(Purpose.CHECKPOINT) if job.buckets else None
+        bound = job.attached.get(Purpose.CHECKPOINT) if job.attached else None
         if bound is None:
             return None
         return Checkpoints(
@@ -340,7 +340,7 @@ def _insist(clock: Clock, act: Callable[[], T]) -> T:
 
 
 def _attached(job: Workload) -> Attached:
-    return job.buckets or Attached()
+    return job.attached or Attached()
 
 
 def _each(attached: Attached) -> list[tuple[Purpose, Bound]]:

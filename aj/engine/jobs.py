@@ -278,6 +278,7 @@ class Jobs:
             jobs_ahead=ahead,
             logs=str(self._layout.job(job.id) / "logs"),
             warnings=tuple(told),
+            checkpoints=self._artifacts.checkpoints(job, self._layout.job(job.id)),
         )
 
     def running(self) -> int:

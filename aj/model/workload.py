@@ -131,7 +131,6 @@ class Workload:
     image_digest: str | None = None
     attached: Attached | None = None
     workdir: str | None = None
-    buckets: Attached | None = None
     notes: tuple[str, ...] = ()
     agent: str | None = None
     session: str | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from aj.base.noun import dataclass
+from aj.model.bucket import Checkpoints
 from aj.model.job import JobSpec
 from aj.model.json import Json
 from aj.model.log import Chunk
@@ -104,6 +105,7 @@ class JobAnswer:
     jobs_ahead: int | None = None
     logs: str | None = None
     warnings: tuple[str, ...] = ()
+    checkpoints: Checkpoints | None = None
 
 
 @dataclass(frozen=True)
