@@ -235,6 +235,14 @@ def run(
     return Finished(checked(stream.ended, pod), bytes(out), bytes(err[-KEPT:]))
 
 
+def succeeded(done: Finished, doing: str) -> bytes:
+    """Return what a program wrote that ended well. Raises RemoteError; `doing` completes "could not …"."""
+    if done.code == 0:
+        return done.out
+    words = _shown(text.decoded(done.err)) or f"the program there ended with {done.code}"
+    raise RemoteError(f"could not {doing}: {words}", code="not-done")
+
+
 def checked(ended: Ended, pod: str) -> int:
     """Return the code of a program that ended. Raises RemoteError when the cluster could not run it."""
     if ended.code is None:
