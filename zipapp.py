@@ -56,6 +56,7 @@ LEFT_OUT = {
     "markdown-it-py": "rich imports it for Markdown only, which we never draw",
     "mdurl": "needed by markdown-it-py",
     "pycparser": "cffi imports it to read C sources; cryptography uses cffi's compiled half only",
+    "tzdata": "dateutil looks time zones up in it by name; what it reads for us is in UTC",
     "pygments": "rich imports it for coloured source code only, in listings and tracebacks, which we never draw",
 }
 DROPPED = re.compile(

@@ -91,6 +91,14 @@ class Backend(Protocol):
         """Ask for the end. No error when it has already ended."""
 
 
+@runtime_checkable
+class Prepares(Protocol):
+    """A place where something must lie ready before a job is sent, such as its code."""
+
+    def prepare(self, request: Request) -> None:
+        """Bring it there; the same again finds it there. Nothing is submitted yet. Raises what stops the job."""
+
+
 class Preview(Protocol):
     """Builds the body of a request as far as it is known without asking anybody; the rest says so."""
 

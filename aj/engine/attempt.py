@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from aj.backend.protocol import Prepares
 from aj.base import crash, redact
 from aj.base.errors import AjError, OutcomeUnknown, Refused, TimedOut, Unavailable
 from aj.engine.desk import Desk, Ending
@@ -64,7 +65,7 @@ class Attempt:
         return self._is_unknown(spec, words)
 
     def _plan(self, spec: JobSpec) -> tuple[str | None, Callable[[], Handle]]:
-        """Return the name the job will have, if that is known, and the call that sends it. Sends nothing."""
+        """Return the name the job will have, if that is known, and the call that sends it. Sends no job."""
         means, ticket = self._means, self._ticket
         if means.places.traits(spec.service).driven:
             settled = means.jobs.settle(spec)
@@ -79,6 +80,8 @@ class Attempt:
         backend = means.places.backend(spec.service)
         request = backend.plan(spec, ticket.code, accepted_at=ticket.created_at.replace("Z", "+00:00"))
         self._instances = request.instances
+        if isinstance(backend, Prepares):
+            backend.prepare(request)
         return request.name if request.is_named else None, lambda: backend.submit(request)
 
     def _note(

@@ -8,10 +8,10 @@ from decimal import Decimal
 
 from aj.base.clock import rfc3339
 from aj.base.noun import dataclass
-from aj.kube import amounts
+from aj.kube import amounts, secrets
 from aj.kube.amounts import Amounts
 from aj.kube.client import Cluster
-from aj.kube.resources import JOBS, SECRETS
+from aj.kube.resources import JOBS
 from aj.kube.times import seconds
 from aj.model.json import Json
 from aj.net.document import Document
@@ -59,6 +59,7 @@ class Job:
     title: str | None = None
     template: str | None = None
     cancelled_at: str | None = None
+    is_leaving: bool = False
 
     @property
     def is_cancelled(self) -> bool:
@@ -115,21 +116,10 @@ def delete(cluster: Cluster, job: Job) -> bool:
     return cluster.delete(JOBS, job.name, job.namespace, uid=job.uid)
 
 
-def owner(job: Job) -> dict[str, Json]:
-    """Return the reference by which something dies with a job."""
-    return {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.name,
-        "name": job.name,
-        "uid": job.uid,
-        "controller": False,
-        "blockOwnerDeletion": False,
-    }
-
-
 def own_secret(cluster: Cluster, job: Job, secret: str) -> None:
-    """Let a Secret die with a job. Raises as Cluster.patch."""
-    cluster.patch(SECRETS, secret, {"metadata": {"ownerReferences": [owner(job)]}}, job.namespace)
+    """Let a Secret die with a job. Raises as secrets.own."""
+    about: dict[str, Json] = {"metadata": {"name": job.name, "uid": job.uid}}
+    secrets.own(cluster, secret, job.namespace, Document(about, f"job {job.name}"))
 
 
 def of(document: Document) -> Job:
@@ -158,6 +148,7 @@ def of(document: Document) -> Job:
         title=notes.get(NAME),
         template=notes.get(TEMPLATE),
         cancelled_at=notes.get(CANCELLED),
+        is_leaving=document.text("metadata", "deletionTimestamp") is not None,
     )
 
 
