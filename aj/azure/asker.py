@@ -16,7 +16,7 @@ from aj.base.errors import RemoteError, Unavailable
 from aj.base.noun import dataclass
 from aj.store import cache
 
-FOUND_OUT = ("quota", "azure/compute")  # below the folder of answers: what depends on who asked
+FOUND_OUT = ("quota", "names", "azure/compute")  # below the folder of answers: what depends on who asked
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ ALL = ("table", "json", "jsonl", "yaml", "name")
 NO_IDS = ("table", "json", "jsonl", "yaml")
 TEXT_ONLY = ("table",)
 
-STARTED, JOBS, AZURE, PROJECT, SYSTEM = "Getting started", "Jobs", "Azure", "Project", "System"
-HEADINGS = (STARTED, JOBS, AZURE, PROJECT, SYSTEM)
+STARTED, JOBS, COMPUTE, AZURE = "Getting started", "Jobs", "Compute", "Azure"
+KUBERNETES, PROJECT, SYSTEM = "Kubernetes", "Project", "System"
+HEADINGS = (STARTED, JOBS, COMPUTE, AZURE, KUBERNETES, PROJECT, SYSTEM)
 
 
 @dataclass(frozen=True)

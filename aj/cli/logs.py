@@ -61,7 +61,9 @@ class Options:
     file: Annotated[str | None, Option("--file", "this log file of a job of a workspace", "NAME", filled)] = None
     every: Annotated[bool, Option("--all", "every log file of a job of a workspace")] = False
     listed: Annotated[bool, Option("--list", "the names and sizes of its log files")] = False
-    workspace: Annotated[str | None, Option("--ws", "where to look for a job that is not ours", "NAME", filled)] = None
+    workspace: Annotated[
+        str | None, Option("--ws", "where to look for a job that is not ours", "NAME", filled, values="workspace")
+    ] = None
 
 
 def run(opts: Options, ctx: Context) -> int:

@@ -60,7 +60,9 @@ class Options:
         float | None, Option("--timeout", "fail unless it has started within this long", "DURATION", duration)
     ] = None
     experiment: Annotated[str | None, Option("--experiment", "the experiment", "NAME")] = None
-    workspace: Annotated[str | None, Option("--ws", "the Azure ML workspace", "NAME", filled)] = None
+    workspace: Annotated[str | None, Option("--ws", "the Azure ML workspace", "NAME", filled, values="workspace")] = (
+        None
+    )
     require_clean: Annotated[bool, Option("--require-clean", "refuse a changed git tree")] = False
     amlt: Annotated[bool, Option("--amlt", "render for the external amlt program")] = False
 

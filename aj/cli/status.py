@@ -21,7 +21,9 @@ class Options:
     """Which job."""
 
     job: Annotated[str | None, Word("ID", "the job, its ticket or its name", filled, values="job")] = None
-    workspace: Annotated[str | None, Option("--ws", "where to look for a job that is not ours", "NAME", filled)] = None
+    workspace: Annotated[
+        str | None, Option("--ws", "where to look for a job that is not ours", "NAME", filled, values="workspace")
+    ] = None
 
 
 def run(opts: Options, ctx: Context) -> int:

@@ -27,7 +27,9 @@ class Options:
     timeout_s: Annotated[float | None, Option("--timeout", "give up waiting after this long", "DURATION", duration)] = (
         None
     )
-    workspace: Annotated[str | None, Option("--ws", "where to look for jobs that are not ours", "NAME", filled)] = None
+    workspace: Annotated[
+        str | None, Option("--ws", "where to look for jobs that are not ours", "NAME", filled, values="workspace")
+    ] = None
 
 
 def run(opts: Options, ctx: Context) -> int:

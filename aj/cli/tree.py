@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from aj.cli import commands
-from aj.cli.leaf import AZURE, HEADINGS, JOBS, PROJECT, STARTED, SYSTEM, Command, Group
+from aj.cli.leaf import AZURE, COMPUTE, HEADINGS, JOBS, KUBERNETES, PROJECT, STARTED, SYSTEM, Command, Group
 
 TOPICS: Mapping[str, str] = {
     "exit-codes": "what the exit codes mean",
@@ -16,6 +16,19 @@ TOPICS: Mapping[str, str] = {
 COMMANDS: Mapping[tuple[str, ...], Command] = {command.path: command for command in commands.COMMANDS}
 GROUPS: Mapping[tuple[str, ...], Group] = {group.path: group for group in commands.GROUPS}
 
+# The first words of each heading as the help page shows them.
+ORDER: Mapping[str, tuple[str, ...]] = {
+    STARTED: ("init", "run", "docs", "help"),
+    JOBS: (
+        *("job", "status", "wait", "logs", "exec", "terminate", "resubmit"),
+        *("cost", "list", "exp", "queue", "watch"),
+    ),
+    COMPUTE: ("deployment", "bucket", "credentials", "secrets", "budget", "throttle", "spend"),
+    AZURE: ("auth", "ws", "ds", "env", "image", "sku", "quota", "sa", "uai"),
+    KUBERNETES: ("k8s",),
+    PROJECT: ("template", "config", "code", "skill"),
+    SYSTEM: ("daemon", "doctor", "completion", "schema", "version"),
+}
 # Other spellings of a path. They run the same code and stand in no list.
 ALIASES: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("tl",): ("template", "list"),
@@ -25,6 +38,9 @@ ALIASES: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("jlogs",): ("job", "logs"),
     ("ql",): ("quota", "list"),
     ("job", "ls"): ("job", "list"),
+    ("experiment",): ("exp",),
+    ("workspace",): ("ws",),
+    ("datastore",): ("ds",),
     ("job", "status"): ("job", "show"),
     ("job", "terminate"): ("job", "cancel"),
     ("api",): ("daemon",),
@@ -53,12 +69,6 @@ def says(path: tuple[str, ...]) -> str:
 
 def under(heading: str) -> Iterable[tuple[tuple[str, ...], str]]:
     """Yield the first words of a heading with their lines, in order."""
-    order = {
-        STARTED: ("init", "run", "docs", "help"),
-        JOBS: ("job", "status", "wait", "logs", "exec", "terminate", "resubmit", "list", "queue"),
-        AZURE: ("auth", "image", "sku", "quota"),
-        PROJECT: ("template", "config", "code"),
-        SYSTEM: ("daemon", "completion", "schema", "version"),
-    }[heading]
-    for word in order:
-        yield (word,), says((word,))
+    for word in ORDER[heading]:
+        if (word,) in COMMANDS or (word,) in GROUPS:
+            yield (word,), says((word,))

@@ -37,7 +37,9 @@ class Options:
     ] = None
     cleaned: Annotated[bool, Option("--cleaned", "until all that they left is cleaned up, too")] = False
     exit_status: Annotated[bool, Option("--exit-status", "end with the job's own exit code")] = False
-    workspace: Annotated[str | None, Option("--ws", "where to look for jobs that are not ours", "NAME", filled)] = None
+    workspace: Annotated[
+        str | None, Option("--ws", "where to look for jobs that are not ours", "NAME", filled, values="workspace")
+    ] = None
 
 
 @dataclass(frozen=True)

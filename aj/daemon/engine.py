@@ -44,6 +44,16 @@ from aj.wire.messages import (
     TicketList,
 )
 
+from aj.wire.resources import (
+    AccountList,
+    DatastoreList,
+    DatastoreRow,
+    EnvironmentAnswer,
+    EnvironmentList,
+    IdentityList,
+    WorkspaceAnswer,
+    WorkspaceList,
+)
 
 class Subscription(Protocol):
     """One reader of the events."""
@@ -111,7 +121,9 @@ class Deployments(Protocol):
 
     def candidate(self, who: Bearer, wait_s: float) -> Candidate | None: ...
 
-    def claim(self, who: Bearer, job_id: str, execution_id: str, revision: int, previous: str | None) -> SelectedJob: ...
+    def claim(
+        self, who: Bearer, job_id: str, execution_id: str, revision: int, previous: str | None
+    ) -> SelectedJob: ...
 
     def cancellation(self, who: Bearer, job_id: str, execution_id: str, wait_s: float) -> bool: ...
 
@@ -130,6 +142,22 @@ class Cloud(Protocol):
     def skus(self, project: Project | None, query: InventoryQuery) -> SkuList: ...
 
     def images(self, project: Project | None, query: InventoryQuery) -> ImageList: ...
+
+    def workspaces(self, project: Project | None, query: InventoryQuery) -> WorkspaceList: ...
+
+    def workspace(self, project: Project | None, word: str) -> WorkspaceAnswer: ...
+
+    def datastores(self, project: Project | None, workspace: str, query: InventoryQuery) -> DatastoreList: ...
+
+    def datastore(self, project: Project | None, workspace: str, name: str) -> DatastoreRow: ...
+
+    def environments(self, project: Project | None, workspace: str, query: InventoryQuery) -> EnvironmentList: ...
+
+    def environment(self, project: Project | None, workspace: str, name: str, *, limit: int) -> EnvironmentAnswer: ...
+
+    def accounts(self, project: Project | None, query: InventoryQuery) -> AccountList: ...
+
+    def identities(self, project: Project | None, query: InventoryQuery) -> IdentityList: ...
 
     def jobs(self, project: Project | None, workspace: str, query: JobQuery) -> CloudJobList: ...
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Set
+from dataclasses import replace
 
 from aj.azure import leftovers
 from aj.azure.arm import Session, Workspace
@@ -17,10 +18,11 @@ from aj.base.clock import Clock
 from aj.base.errors import UserError
 from aj.base.paths import Project
 from aj.base.settings import Settings
-from aj.engine import cloudjobs, identity, images, quota, skus
+from aj.engine import cloudjobs, identity, images, quota, resources, skus
 from aj.engine.cloudlogs import CloudLogs
 from aj.engine.kept import Shelf
 from aj.engine.visit import Visit
+from aj.model.tally import NOBODY
 from aj.store import config
 from aj.store.config import Config
 from aj.store.layout import Layout
@@ -40,6 +42,16 @@ from aj.wire.azure import (
     SkuList,
 )
 from aj.wire.messages import Archive, Done, Prune, Pruned
+from aj.wire.resources import (
+    AccountList,
+    DatastoreList,
+    DatastoreRow,
+    EnvironmentAnswer,
+    EnvironmentList,
+    IdentityList,
+    WorkspaceAnswer,
+    WorkspaceList,
+)
 
 REMEMBERED_S = 600.0  # a workspace that was found by its name is not looked for again so soon
 Open = Callable[[Config, str | None], Session]
@@ -88,7 +100,10 @@ class Cloud:
 
     def stats(self, project: Project | None, workspace: str, query: JobQuery) -> CloudStats:
         """Count jobs. Raises as `jobs`."""
-        return cloudjobs.stats(*self._at(project, workspace), query)
+        found = cloudjobs.stats(*self._at(project, workspace), query)
+        seen = (part.name for part in found.tally.groups.get("experiment", ()) if part.name != NOBODY)
+        resources.remember(self._layout, self._clock, "experiments", seen)
+        return found
 
     def job(self, project: Project | None, workspace: str, name: str) -> CloudJobAnswer:
         """Return one job. Raises NotFound."""
@@ -112,6 +127,41 @@ class Cloud:
         """Read the next page of a log file. Raises NotFound, UserError."""
         return self._logs.page(*self._at(project, workspace), name, path, cursor=cursor, tail=tail)
 
+    # Resources
+
+    def workspaces(self, project: Project | None, query: InventoryQuery) -> WorkspaceList:
+        """List workspaces. Raises AuthError, RemoteError."""
+        return resources.workspace_list(self._visit(project, query))
+
+    def workspace(self, project: Project | None, word: str) -> WorkspaceAnswer:
+        """Read one workspace. Raises NotFound."""
+        current = self._visit(project).chosen.workspace.workspace
+        return resources.workspace_show(*self._at(project, word), current)
+
+    def datastores(self, project: Project | None, workspace: str, query: InventoryQuery) -> DatastoreList:
+        """List datastores. Raises as `jobs`."""
+        return resources.datastore_list(*self._visit_at(project, workspace, query))
+
+    def datastore(self, project: Project | None, workspace: str, name: str) -> DatastoreRow:
+        """Read one datastore. Raises NotFound."""
+        return resources.datastore_show(*self._at(project, workspace), name)
+
+    def environments(self, project: Project | None, workspace: str, query: InventoryQuery) -> EnvironmentList:
+        """List environments. Raises as `jobs`."""
+        return resources.environment_list(*self._visit_at(project, workspace, query))
+
+    def environment(self, project: Project | None, workspace: str, name: str, *, limit: int) -> EnvironmentAnswer:
+        """Read the versions of one environment. Raises NotFound."""
+        return resources.environment_show(*self._at(project, workspace), name, limit=limit)
+
+    def accounts(self, project: Project | None, query: InventoryQuery) -> AccountList:
+        """List storage accounts. Raises AuthError, RemoteError."""
+        return resources.account_list(self._visit(project, query))
+
+    def identities(self, project: Project | None, query: InventoryQuery) -> IdentityList:
+        """List user-assigned identities. Raises AuthError, RemoteError."""
+        return resources.identity_list(self._visit(project, query))
+
     # Code
 
     def prune_code(
@@ -133,6 +183,10 @@ class Cloud:
         chosen, asked = config.read(self._layout, project), query or InventoryQuery()
         session = self._open(chosen, tenant)
         return Visit(session, chosen, self._layout, self._shelf, asked.subscription, asked.refresh)
+
+    def _visit_at(self, project: Project | None, word: str, query: InventoryQuery) -> tuple[Visit, Workspace]:
+        session, workspace = self._at(project, word)
+        return replace(self._visit(project, query), session=session), workspace
 
     def _at(self, project: Project | None, word: str) -> tuple[Session, Workspace]:
         """Return a workspace and a session for it. Raises UserError, NotFound."""

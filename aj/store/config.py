@@ -220,14 +220,34 @@ def set_value(layout: Layout, project: Project | None, key: str, word: str) -> t
     Raises OptionError on an unknown key or a wrong value, before anything is written, ConfigError on a
     broken file, AjError when the disk refuses.
     """
+    (setting,), note = set_values(layout, project, {key: word})
+    return setting, note
+
+
+def set_values(
+    layout: Layout, project: Project | None, words: Mapping[str, str]
+) -> tuple[tuple[Setting, ...], str | None]:
+    """Write several settings at once, all or none of them. Returns and raises as `set_value`."""
+    values = {key: _typed(key, word) for key, word in words.items()}
+    file = file_of(layout, project)
+
+    def put(document: MutableMapping[str, Json]) -> None:
+        for key, value in values.items():
+            _put(document, key, value, file)
+
+    note = _change(layout, project, put)
+    source = "project" if project else "user"
+    return tuple(Setting(key, value, source, Place(str(file))) for key, value in values.items()), note
+
+
+def _typed(key: str, word: str) -> Json:
     known = _known(key, OptionError)
     value = known.kind.typed(word)
     try:
         known.kind.check(value)
     except ValueError:
         raise OptionError(f"`{key}` takes {known.kind.due}, not {_shown(value)}", code="bad-value") from None
-    note = _change(layout, project, lambda document: _put(document, key, value, file_of(layout, project)))
-    return Setting(key, value, "project" if project else "user", Place(str(file_of(layout, project)))), note
+    return value
 
 
 def unset(layout: Layout, project: Project | None, key: str) -> bool:

@@ -140,7 +140,13 @@ ALL: tuple[Route, ...] = tuple(value for value in dict(globals()).values() if is
 CAPABILITIES: tuple[str, ...] = tuple(sorted({route.capability for route in ALL}))
 
 # The noun of a path, for the words of a 404.
-NOUNS = {"submissions": "submission", "queue": "ticket", "jobs": "job", "deployments": "deployment", "workspaces": "job"}
+NOUNS = {
+    "submissions": "submission",
+    "queue": "ticket",
+    "jobs": "job",
+    "workspaces": "job",
+    "deployments": "deployment",
+}
 
 
 @dataclass(frozen=True)

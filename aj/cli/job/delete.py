@@ -22,7 +22,9 @@ class Options:
 
     jobs: Annotated[tuple[str, ...], Word("ID", "the jobs", filled, many=True, values="job")]
     yes: Annotated[bool, Option("-y --yes", "do not ask")] = False
-    workspace: Annotated[str | None, Option("--ws", "where to look for jobs that are not ours", "NAME", filled)] = None
+    workspace: Annotated[
+        str | None, Option("--ws", "where to look for jobs that are not ours", "NAME", filled, values="workspace")
+    ] = None
 
 
 def run(opts: Options, ctx: Context) -> int:

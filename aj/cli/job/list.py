@@ -45,7 +45,9 @@ class Options:
     ] = ()
     since_s: Annotated[float | None, Option("--since", "not older than this", "DURATION", duration)] = None
     archived: Annotated[bool, Option("-a --archived", "those that were archived")] = False
-    workspace: Annotated[str | None, Option("--ws", "of this workspace; `*` is every one", "NAME", filled)] = None
+    workspace: Annotated[
+        str | None, Option("--ws", "of this workspace; `*` is every one", "NAME", filled, values="workspace")
+    ] = None
     every: Annotated[bool, Option("--all", "without a limit")] = False
 
     @property

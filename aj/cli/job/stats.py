@@ -27,7 +27,7 @@ class Options:
     limit: Annotated[int, Option("-n --limit", "over how many at most (10000)", "N", whole(1))] = 10_000
     days: Annotated[int, Option("-d --days", "not older than this many days (7)", "N", whole(1))] = 7
     archived: Annotated[bool, Option("-a --archived", "those that were archived")] = False
-    workspace: Annotated[str | None, Option("--ws", "of this workspace", "NAME", filled)] = None
+    workspace: Annotated[str | None, Option("--ws", "of this workspace", "NAME", filled, values="workspace")] = None
 
 
 def run(opts: Options, ctx: Context) -> int:

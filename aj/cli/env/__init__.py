@@ -1,0 +1,1 @@
+"""aj env: environments."""

@@ -1,0 +1,1 @@
+"""aj exp: experiments."""

@@ -1,0 +1,1 @@
+"""aj sa: storage accounts."""

@@ -1,0 +1,1 @@
+"""aj uai: user-assigned identities."""
