@@ -199,7 +199,7 @@ def start(
     Raises Refused without the right or when the pod does not let it, NotFound without such a pod, AuthError,
     Unavailable when another try may help.
     """
-    asked = Asked(f"run a program in pod {pod}", "create", RESOURCE, namespace, cluster.access.user.name)
+    asked = Asked(f"run a program in pod {pod}", "get", RESOURCE, namespace, cluster.access.user.name)
     query = [("command", word) for word in argv]
     query += [("container", container)] if container else []
     query += [(channel, "true") for channel in ("stdin", "stdout", "stderr")]

@@ -56,7 +56,7 @@ RIGHTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (JOBS.resource, ("create", "get", "list", "delete", "patch")),
     (QUEUES.resource, ("get", "list")),
     ("pods", ("create", "get", "list", "delete")),
-    ("pods/exec", ("create",)),
+    ("pods/exec", ("create", "get")),  # a WebSocket begins with a GET, and newer servers ask for both
     ("pods/log", ("get",)),
     ("events", ("list",)),
     ("secrets", ("create", "get", "update", "delete")),
