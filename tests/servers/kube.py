@@ -243,17 +243,17 @@ class _Streams(_Handler):
         if found is None:
             return
         pod = found[1]
-        protocol = kube_exec.chosen(got.headers.get("sec-websocket-protocol", ""))
-        if got.headers.get("upgrade", "").lower() != "websocket" or protocol is None:
-            self._give(status(400, "unable to upgrade: you must specify at least 1 subprotocol"), None)
-            return
         command = tuple(value for name, value in got.query if name == "command")
         names = [one["name"] for one in pod["spec"]["containers"]]
         container = got.value("container") or names[0]
+        protocol = kube_exec.chosen(got.headers.get("sec-websocket-protocol", ""))
         refused = _no_exec(pod, container, names, command)
+        if refused is None and (got.headers.get("upgrade", "").lower() != "websocket" or protocol is None):
+            refused = status(400, "Upgrade request required")
         if refused is not None:
             self._give(refused, None)
             return
+        assert protocol is not None
         self._speak(got, pod, container, command, protocol)
 
     def _speak(self, got: Got, pod: dict, container: str, command: tuple[str, ...], protocol: str) -> None:
@@ -284,14 +284,14 @@ class _Streams(_Handler):
 def _no_exec(pod: Mapping, container: str, names: list[str], command: tuple[str, ...]) -> Answer | None:
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     phase = pod.get("status", {}).get("phase")
-    if not command:
-        return status(400, "you must specify at least 1 command for the container")
     if container not in names:
         return status(400, f"container {container} is not valid for pod {name}")
     if phase in ("Succeeded", "Failed"):
         return status(400, f"cannot exec into a container in a completed pod; current phase is {phase}")
     if not pod["spec"].get("nodeName"):
         return status(400, f"pod {name} does not have a host assigned")
+    if not command:
+        return status(400, "you must specify at least 1 command for the container")
     if phase != "Running":
         words = f'unable to upgrade connection: container not found ("{container}")'
         return status(500, words, details={"name": f"{name}_{namespace}"})
@@ -305,6 +305,13 @@ def _no_log(pod: Mapping, container: str, names: list[str], query: Mapping[str, 
     if not query.get("container") and len(names) > 1:
         listed = " ".join(names)
         return status(400, f"a container name must be specified for pod {name}, choose one of: [{listed}]")
+    if (query.get("tailLines") or "0").startswith("-"):
+        words = f"Invalid value: {query['tailLines']}: must be greater than or equal to 0"
+        cause = {"reason": "FieldValueInvalid", "message": words, "field": "tailLines"}
+        details = {"name": name, "kind": "PodLogOptions", "causes": [cause]}
+        return status(422, f'PodLogOptions "{name}" is invalid: tailLines: {words}', details=details)
+    if not pod["spec"].get("nodeName"):
+        return Answer(204)
     if query.get("previous") in ("1", "true"):
         if (namespace, name, container) not in nodes.before:
             return status(400, f'previous terminated container "{container}" in pod "{name}" not found')

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from tests.servers import kube_rules
 from tests.servers.kube_pods import Nodes
-from tests.servers.kube_schema import Cause, core
+from tests.servers.kube_schema import Cause, core, invalid, parsed, required, unsupported
 from tests.servers.kube_store import KINDS, VOLCANO, Gone, Kind, Store, Unclear, kind_of
 from tests.servers.loopback import Answer, Got
 
@@ -20,6 +20,8 @@ VERSION = "v1.36.2"
 NAMESPACE = "training"
 TOKEN = "token-of-the-admin"
 ALL = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+ALL_CUSTOM = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+SHORT = {"jobs": ["vcjob", "vj"], "queues": ["q", "queue-v1beta1"], "podgroups": ["pg", "podgroup-v1beta1"]}
 REASONS = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -35,6 +37,7 @@ REASONS = {
     503: "ServiceUnavailable",
     504: "Timeout",
 }
+STRICTNESS = ("", "Ignore", "Strict", "Warn")
 _PATH = re.compile(
     r"/(?:api/(?P<core>v1)|apis/(?P<group>[^/]+)/(?P<version>[^/]+))"
     r"(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<sub>[a-z]+))?)?\Z"
@@ -127,6 +130,7 @@ class Kube:
     knows_dry_run: bool = True
     denials: list[tuple[str, Denied]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    priorities: set[str] = field(default_factory=lambda: {"system-node-critical", "system-cluster-critical"})
 
     def answer(self, got: Got) -> Answer:
         """Answer one request."""
@@ -179,6 +183,7 @@ class Kube:
         if got.path.startswith("/apis/authorization.k8s.io/v1/"):
             return self._review(got, self._user(got))
         asked = self.asked(got)
+        self._options_of(asked)
         if asked.sub == "log":
             raise AssertionError("logs are streamed")
         act = {
@@ -191,6 +196,18 @@ class Kube:
         if act is None or asked.sub not in ("", "status"):
             return status(405, "the server does not allow this method on the requested resource")
         return act(asked)
+
+    def _options_of(self, asked: Asked) -> None:
+        """Check how an object is to be written. Raises Refused."""
+        kind = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
+        causes, dry = [], asked.query.get("dryRun")
+        if dry not in (None, "All"):
+            causes.append(unsupported("dryRun", [dry], ["All"]))
+        strictness = asked.query.get("fieldValidation", "")
+        if asked.got.method != "DELETE" and strictness not in STRICTNESS:
+            causes.append(unsupported("fieldValidation", strictness, list(STRICTNESS)))
+        if causes and asked.got.method in kind:
+            raise Refused(_unknown_options(kind[asked.got.method], causes))
 
     def _user(self, got: Got) -> User:
         scheme, _, token = got.headers.get("authorization", "").partition(" ")
@@ -264,8 +281,10 @@ class Kube:
     def _create(self, asked: Asked) -> Answer:
         if asked.name:
             return status(405, "the server does not allow this method on the requested resource")
-        document = self._body(asked)
+        document, doubled = self._body(asked)
         name = self.store.named(document)
+        if doubled and asked.query.get("fieldValidation", "Strict") == "Strict" and "fieldValidation" in asked.query:
+            raise Refused(_not_strict(asked.kind, doubled))
         whole, warned = self._checked(
             asked.kind, document, name, is_strict=asked.query.get("fieldValidation") == "Strict"
         )
@@ -285,7 +304,7 @@ class Kube:
         return self._warned(Answer(201, copy.deepcopy(new)), warned)
 
     def _replace(self, asked: Asked) -> Answer:
-        found, document = self._found(asked), self._body(asked)
+        found, (document, _) = self._found(asked), self._body(asked)
         return self._changed(asked, found, document)
 
     def _patch(self, asked: Asked) -> Answer:
@@ -315,8 +334,8 @@ class Kube:
             words = f"the name of the object ({about['name']}) does not match the name on the URL ({asked.name})"
             return status(400, words)
         if about.get("uid", own["uid"]) != own["uid"]:
-            words = f"Precondition failed: UID in precondition: {about['uid']}, UID in object meta: {own['uid']}"
-            return self._conflict(asked, words)
+            cause = invalid("metadata.uid", about["uid"], "field is immutable")
+            return _refused(asked.kind, asked.name, [cause, cause])
         if about.get("resourceVersion", own["resourceVersion"]) != own["resourceVersion"]:
             words = "the object has been modified; please apply your changes to the latest version and try again"
             return self._conflict(asked, words)
@@ -324,8 +343,17 @@ class Kube:
             cause = Cause(
                 "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update"
             )
-            return _invalid(asked.kind, asked.name, [cause])
+            answer = _refused(asked.kind, asked.name, [cause], who=asked.kind.full)
+            assert isinstance(answer.document, dict)
+            answer.document["details"]["kind"] = asked.kind.plural
+            return answer
         is_strict = asked.query.get("fieldValidation") == "Strict"
+        unknown = asked.kind.schema.unknown(document) if asked.got.method == "PATCH" and is_strict else []
+        if unknown:
+            words = ", ".join(f'unknown field "{path}"' for path in unknown)
+            cause = invalid("patch", json.dumps(document), f"strict decoding error: {words}")
+            said = f' "" is invalid: {cause.field}: {cause.message}'
+            return status(422, said, details={"causes": [cause.document]})
         whole, warned = self._checked(asked.kind, document, asked.name, is_strict=is_strict)
         kept = ("uid", "creationTimestamp", "generation", "namespace", "name", "deletionTimestamp", "resourceVersion")
         whole["metadata"] = {**whole["metadata"], **{word: own[word] for word in kept if word in own}}
@@ -336,14 +364,31 @@ class Kube:
             else:
                 whole = {key: value for key, value in whole.items() if key != "status"}
                 whole |= {"status": found["status"]} if "status" in found else {}
+        if asked.kind.plural == "pods" and asked.sub == "" and _fixed(whole) != _fixed(found):
+            words = (
+                "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
+                "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to "
+                "existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
+                "previously negative)"
+            )
+            return _refused(asked.kind, asked.name, [Cause("spec", "FieldValueForbidden", words)])
         if found.get("immutable") and whole.get("data") != found.get("data"):
             words = "Forbidden: field is immutable when `immutable` is set"
-            return _invalid(asked.kind, asked.name, [Cause("data", "FieldValueForbidden", words)])
+            return _refused(asked.kind, asked.name, [Cause("data", "FieldValueForbidden", words)])
         if whole == found or asked.is_dry:
+            return self._warned(Answer(200, whole), warned)
+        if self._ownerless(whole):
+            self.store.remove(asked.kind, found)
             return self._warned(Answer(200, whole), warned)
         if asked.kind.crd and whole.get("spec") != found.get("spec"):
             whole["metadata"]["generation"] = own.get("generation", 1) + 1
         return self._warned(Answer(200, self.store.keep(asked.kind, whole)), warned)
+
+    def _ownerless(self, document: dict) -> bool:
+        """Whether an object is said to be owned, and no owner exists: it is collected soon."""
+        owners = document["metadata"].get("ownerReferences") or []
+        known = {one["metadata"]["uid"] for one in self.store.objects.values()}
+        return bool(owners) and not any(one["uid"] in known for one in owners)
 
     def _conflict(self, asked: Asked, words: str) -> Answer:
         message = f'Operation cannot be fulfilled on {asked.kind.full} "{asked.name}": {words}'
@@ -353,13 +398,15 @@ class Kube:
         if not asked.name:
             return status(405, "the server does not allow this method on the requested resource")
         options = self._options(asked)
+        policy = options.get("propagationPolicy") or asked.query.get("propagationPolicy", "")
+        if policy not in ("", "Background", "Foreground", "Orphan"):
+            known = ["Foreground", "Background", "Orphan", "nil"]
+            return _unknown_options("DeleteOptions", [unsupported("propagationPolicy", policy, known)])
         found = self._found(asked)
         uid = found["metadata"]["uid"]
         wanted = options.get("preconditions", {})
         if wanted.get("uid", uid) != uid:
-            return self._conflict(
-                asked, f"Precondition failed: UID in precondition: {wanted['uid']}, UID in object meta: {uid}"
-            )
+            return _other_uid(asked, wanted["uid"], uid)
         version = found["metadata"]["resourceVersion"]
         if wanted.get("resourceVersion", version) != version:
             asked_for = wanted["resourceVersion"]
@@ -369,17 +416,13 @@ class Kube:
             )
             return self._conflict(asked, words)
         is_dry = asked.is_dry or options.get("dryRun") == ["All"]
-        policy = options.get("propagationPolicy") or asked.query.get("propagationPolicy", "")
-        if policy not in ("", "Background", "Foreground", "Orphan"):
-            return status(
-                422, f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "{policy}"'
-            )
         if not is_dry:
             if policy == "Orphan":
                 self.store.orphan(found)
             self.store.remove(asked.kind, found)
         if asked.kind.plural == "pods":
-            return Answer(200, copy.deepcopy(found))
+            about = {**found["metadata"], "deletionTimestamp": self.store.moment(), "deletionGracePeriodSeconds": 0}
+            return Answer(200, {**copy.deepcopy(found), "metadata": about})
         details = {**_details(asked.kind, asked.name), "uid": uid}
         done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         return Answer(200, done)
@@ -387,65 +430,72 @@ class Kube:
     def _options(self, asked: Asked) -> dict:
         if not asked.got.body:
             return {}
-        options = self._body(asked)
-        options = {key: value for key, value in options.items() if value is not None}
-        unknown, causes = core("DeleteOptions").unknown(options), core("DeleteOptions").causes(options)
-        if unknown or causes:
-            words = ", ".join([f'unknown field "{path}"' for path in unknown] + [cause.message for cause in causes])
-            raise Refused(status(400, f"DeleteOptions cannot be read: {words}"))
+        options = {key: value for key, value in self._body(asked)[0].items() if value is not None}
+        causes = core("DeleteOptions").causes(options)
+        if causes:
+            raise Refused(status(400, causes[0].decoding or causes[0].message))
         return options
 
-    def _body(self, asked: Asked) -> dict:
+    def _body(self, asked: Asked) -> tuple[dict, list[str]]:
         kind = asked.got.headers.get("content-type", "application/json").partition(";")[0]
         if kind != "application/json":
             listed = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
             words = f"the body of the request was in an unknown format - accepted media types include: {listed}"
             raise Refused(status(415, words))
         try:
-            document = json.loads(asked.got.body)
+            document, doubled = parsed(asked.got.body)
         except ValueError as error:
-            raise Refused(status(400, f"error decoding: {error}")) from None
+            words = (
+                f"the object provided is unrecognized (must be of type {asked.kind.kind}): couldn't get version/kind"
+            )
+            raise Refused(status(400, f"{words}; json parse error: {error}")) from None
         if not isinstance(document, dict):
-            raise Refused(status(400, "couldn't get version/kind; json parse error"))
+            words = (
+                f"the object provided is unrecognized (must be of type {asked.kind.kind}): couldn't get version/kind"
+            )
+            raise Refused(status(400, f"{words}; json parse error: json: cannot unmarshal array into Go value"))
         if asked.got.method == "DELETE":
-            return document
+            return document, doubled
         about = document.get("metadata")
         if about is not None and not isinstance(about, dict):
             raise Refused(status(400, "metadata is no object"))
         if about and asked.kind.namespaced and about.get("namespace", asked.namespace) != asked.namespace:
             words = "the namespace of the provided object does not match the namespace sent on the request"
             raise Refused(status(400, words))
-        return document
+        return document, [f'duplicate field "{path}"' for path in doubled]
 
     def _checked(self, kind: Kind, document: dict, name: str, *, is_strict: bool) -> tuple[dict, list[str]]:
         """Check an object as it is sent; returns it shaped, and what is only warned of. Raises Refused."""
-        group_kind = (document.get("apiVersion", kind.api_version), document.get("kind", kind.kind))
-        if group_kind != (kind.api_version, kind.kind):
-            words = f"{group_kind[1]} in version {group_kind[0]} does not match {kind.kind} of {kind.api_version}"
-            raise Refused(status(400, words))
-        begin = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+        _must_be(kind, document, name)
         unknown = [f'unknown field "{path}"' for path in kind.schema.unknown(document)]
         if unknown and is_strict:
-            raise Refused(status(400, f"{begin}: strict decoding error: {', '.join(unknown)}"))
+            raise Refused(_not_strict(kind, unknown))
         causes = kind.schema.causes(document)
-        wrong = [cause for cause in causes if cause.reason == "FieldValueTypeInvalid"]
-        if wrong and not kind.crd:
-            raise Refused(status(400, f"{begin}: {wrong[0].message}"))
+        wrong = [cause for cause in causes if cause.decoding]
+        unread = kube_rules.unreadable_data(document.get("data") or {}) if kind.plural == "secrets" else None
+        if unread:
+            raise Refused(status(400, f"{_begin(kind)}: {unread}"))
+        decoded = [cause for cause in wrong if not kind.crd or cause.field.startswith("metadata")]
+        if decoded:
+            words = decoded[0].decoding.replace("ObjectMeta.metadata.", "ObjectMeta.")
+            words = re.sub(r"(ObjectMeta\.(?:labels|annotations))\S*", r"\1", words)
+            raise Refused(status(400, f"{_begin(kind)}: {words}"))
+        if kind.plural == "pods" and kube_rules.unreadable(document.get("spec") or {}):
+            raise Refused(status(400, f"{_begin(kind)}: {kube_rules.QUANTITY_WORDS}"))
         whole = kind.schema.shaped(document)
         assert isinstance(whole, dict)
         whole["metadata"] = {**whole.get("metadata", {}), "name": name}
         if not name:
-            causes.append(
-                Cause("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")
-            )
+            causes.append(required("metadata.name", "name or generateName is required"))
         elif not wrong:
             causes += kube_rules.metadata(whole, is_label=kind.names_labels)
-        if kind.rule is not None and not causes:
+        if kind.rule is not None and not wrong:
+            causes = [cause for cause in causes if cause.reason not in ("FieldValueRequired", "FieldValueDuplicate")]
+            if kind.plural == "pods":
+                whole["spec"] = _pod_defaults(whole.get("spec") or {})
             causes += kind.rule(whole)
         if causes:
-            raise Refused(_invalid(kind, name, causes))
-        if kind.plural == "pods":
-            whole["spec"] = _pod_defaults(whole["spec"])
+            raise Refused(_refused(kind, name, causes))
         if "stringData" in whole:
             more = {key: base64.b64encode(value.encode()).decode() for key, value in whole.pop("stringData").items()}
             whole["data"] = {**whole.get("data", {}), **more}
@@ -474,6 +524,10 @@ class Kube:
                 f'error looking up service account {asked.namespace}/{account}: serviceaccount "{account}" not found'
             )
             raise Refused(status(403, f'pods "{name}" is forbidden: {words}', details=_details(kind, name)))
+        priority = document.get("spec", {}).get("priorityClassName") if kind.plural == "pods" else None
+        if priority and priority not in self.priorities:
+            words = f"no PriorityClass with name {priority} was found"
+            raise Refused(status(403, f'pods "{name}" is forbidden: {words}', details=_details(kind, name)))
 
     def _must_know_dry_run(self) -> None:
         if not self.knows_dry_run:
@@ -489,18 +543,26 @@ class Kube:
     def _review(self, got: Got, user: User) -> Answer:
         if got.method != "POST" or not got.path.endswith("/selfsubjectaccessreviews"):
             return status(404, "the server could not find the requested resource")
-        document = json.loads(got.body)
-        schema = core("SelfSubjectAccessReview")
-        faults = schema.unknown(document) + [cause.message for cause in schema.causes(document)]
+        document, begin = json.loads(got.body), 'SelfSubjectAccessReview in version "v1" cannot be handled as a'
+        unknown = core("SelfSubjectAccessReview").unknown(document)
+        if unknown and got.value("fieldValidation") == "Strict":
+            words = ", ".join(f'unknown field "{path}"' for path in unknown)
+            return status(400, f"{begin} SelfSubjectAccessReview: strict decoding error: {words}")
         asked = document.get("spec", {}).get("resourceAttributes")
-        if faults or not asked:
-            return status(400, f"SelfSubjectAccessReview cannot be read: {faults}")
+        if not asked:
+            words = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+            cause = invalid("spec.resourceAttributes", None, words)
+            details = {"group": "authorization.k8s.io", "causes": [cause.document]}
+            said = f'.authorization.k8s.io "" is invalid: {cause.field}: {cause.message}'
+            return status(422, said, details=details)
         sub = f"/{asked['subresource']}" if asked.get("subresource") else ""
         group = f".{asked['group']}" if asked.get("group") else ""
         is_allowed = user.may(
             asked.get("verb", ""), f"{asked.get('resource', '')}{sub}{group}", asked.get("namespace", "")
         )
-        about = {"allowed": is_allowed} | ({"reason": "RBAC: allowed"} if is_allowed else {})
+        about = {"allowed": is_allowed} | (
+            {"reason": "RBAC: allowed"} if is_allowed and user.rights is not None else {}
+        )
         return Answer(201, {**document, "metadata": {}, "status": about})
 
     def _discovery(self, got: Got) -> Answer | None:
@@ -508,9 +570,18 @@ class Kube:
             return None
         if got.path.rstrip("/") == "/version":
             major, minor, _ = VERSION.removeprefix("v").split(".")
-            found = {"major": major, "minor": minor, "gitVersion": VERSION, "platform": "linux/amd64"}
+            served = {"emulationMajor": major, "emulationMinor": minor}
+            least = {"minCompatibilityMajor": major, "minCompatibilityMinor": str(int(minor) - 1)}
+            found = {
+                **served,
+                **least,
+                "major": major,
+                "minor": minor,
+                "gitVersion": VERSION,
+                "platform": "linux/amd64",
+            }
             made = {"buildDate": "2026-06-10T00:00:00Z", "compiler": "gc", "goVersion": "go1.26.3"}
-            return Answer(200, {**found, **made, "gitCommit": "0" * 40, "gitTreeState": "clean"})
+            return Answer(200, {**found, **made, "gitCommit": "0" * 40, "gitTreeState": "", "platform": "linux/amd64"})
         if got.path in ("/livez", "/readyz", "/healthz"):
             return Answer(200, raw=b"ok", headers={"Content-Type": "text/plain"})
         if got.path.rstrip("/") == "/api":
@@ -520,6 +591,8 @@ class Kube:
             listed = [_group(group, version) for group, version in sorted(versions) if group]
             return Answer(200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed})
         for group, version in versions:
+            if group and got.path == f"/apis/{group}":
+                return Answer(200, {"kind": "APIGroup", "apiVersion": "v1", **_group(group, version)})
             if got.path.rstrip("/") == (f"/apis/{group}/{version}" if group else f"/api/{version}"):
                 return Answer(200, _resources(group, version))
         return None
@@ -550,11 +623,60 @@ def _details(kind: Kind, name: str) -> dict[str, object]:
     return {**details, "kind": kind.plural}
 
 
-def _invalid(kind: Kind, name: str, causes: list[Cause]) -> Answer:
-    words = [f"{cause.field}: {cause.message}" for cause in causes]
+def _refused(kind: Kind, name: str, causes: list[Cause], *, who: str = "") -> Answer:
+    words = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
     listed = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
     details = {**_details(kind, name), "kind": kind.kind, "causes": [cause.document for cause in causes]}
-    return status(422, f'{kind.qualified} "{name}" is invalid: {listed}', details=details)
+    return status(422, f'{who or kind.qualified} "{name}" is invalid: {listed}', details=details)
+
+
+def _unrecognized(kind: Kind) -> str:
+    return f"the object provided is unrecognized (must be of type {kind.kind}): couldn't get version/kind"
+
+
+def _fixed(pod: Mapping) -> dict:
+    """What of a pod cannot be changed."""
+    free = ("containers", "initContainers", "activeDeadlineSeconds", "tolerations", "nodeName")
+    spec = {word: value for word, value in pod["spec"].items() if word not in free}
+    return {**spec, "containers": [{**one, "image": ""} for one in pod["spec"]["containers"]]}
+
+
+def _begin(kind: Kind) -> str:
+    return f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+
+
+def _not_strict(kind: Kind, faults: list[str]) -> Answer:
+    return status(400, f"{_begin(kind)}: strict decoding error: {', '.join(faults)}")
+
+
+def _unknown_options(kind: str, causes: list[Cause]) -> Answer:
+    words = ", ".join(f"{cause.field}: {cause.message}" for cause in causes)
+    details = {"group": "meta.k8s.io", "kind": kind, "causes": [cause.document for cause in causes]}
+    return status(422, f'{kind}.meta.k8s.io "" is invalid: {words}', details=details)
+
+
+def _other_uid(asked: Asked, wanted: str, uid: str) -> Answer:
+    kind = asked.kind
+    why = (
+        f"the UID in the precondition ({wanted}) does not match the UID in record ({uid}). "
+        "The object might have been deleted and then recreated"
+    )
+    words = f'Operation cannot be fulfilled on {kind.qualified} "{asked.name}": {why}'
+    return status(409, words, details={**_details(kind, asked.name), "kind": kind.kind})
+
+
+def _must_be(kind: Kind, document: Mapping, name: str) -> None:
+    """Check what an object says it is. Raises Refused."""
+    version, word = document.get("apiVersion", ""), document.get("kind", "")
+    if not kind.crd:
+        version, word = version or kind.api_version, word or kind.kind
+    if version != kind.api_version:
+        words = f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
+        raise Refused(status(400, words))
+    if word != kind.kind:
+        cause = invalid("kind", word, f"must be {kind.kind}")
+        other = replace(kind, kind=word)
+        raise Refused(_refused(other, name, [cause]))
 
 
 def _group(group: str, version: str) -> dict[str, object]:
@@ -572,7 +694,8 @@ def _resources(group: str, version: str) -> dict[str, object]:
                 "namespaced": kind.namespaced,
                 "kind": kind.kind,
             }
-            listed.append({**one, "verbs": list(ALL)})
+            more = {"shortNames": SHORT[kind.plural]} if kind.crd else {}
+            listed.append({**one, "verbs": list(ALL_CUSTOM if kind.crd else ALL), **more})
             if kind.has_status:
                 listed.append(
                     {**one, "name": f"{kind.plural}/status", "singularName": "", "verbs": ["get", "patch", "update"]}
@@ -585,21 +708,35 @@ def _resources(group: str, version: str) -> dict[str, object]:
 
 
 def _pod_defaults(spec: dict) -> dict:
-    containers = []
-    for one in spec["containers"]:
-        tag = one["image"].rpartition("/")[2]
-        is_latest = (":" not in tag and "@" not in tag) or tag.endswith(":latest")
-        more = {"imagePullPolicy": "Always" if is_latest else "IfNotPresent", "resources": {}}
-        more |= {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
-        one = {**more, **one}
-        limits = one["resources"].get("limits")
-        if limits:
-            one["resources"] = {**one["resources"], "requests": {**limits, **one["resources"].get("requests", {})}}
-        containers.append(one)
+    containers = [_container_defaults(one) for one in spec.get("containers") or []]
     more = {"restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst"}
     more |= {"serviceAccountName": "default", "serviceAccount": spec.get("serviceAccountName", "default")}
     more |= {"securityContext": {}, "schedulerName": "default-scheduler", "enableServiceLinks": True}
-    return {**more, **spec, "containers": containers}
+    more |= {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
+    whole = {**more, **spec, "containers": containers}
+    whole["terminationGracePeriodSeconds"] = max(1, whole["terminationGracePeriodSeconds"]) or 1
+    whole["tolerations"] = [*(spec.get("tolerations") or []), *_own_tolerations(spec.get("tolerations") or [])]
+    if spec.get("volumes"):
+        whole["volumes"] = [one if len(one) > 1 else {**one, "emptyDir": {}} for one in spec["volumes"]]
+    return whole
+
+
+def _own_tolerations(found: list) -> list[dict]:
+    keys = [f"node.kubernetes.io/{word}" for word in ("not-ready", "unreachable")]
+    own = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    return [{"key": key, **own} for key in keys if key not in [one.get("key") for one in found]]
+
+
+def _container_defaults(one: dict) -> dict:
+    tag = one.get("image", "").rpartition("/")[2]
+    is_latest = (":" not in tag and "@" not in tag) or tag.endswith(":latest")
+    more = {"imagePullPolicy": "Always" if is_latest else "IfNotPresent", "resources": {}}
+    more |= {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+    whole = {**more, **one}
+    limits = whole["resources"].get("limits")
+    if limits:
+        whole["resources"] = {**whole["resources"], "requests": {**limits, **whole["resources"].get("requests", {})}}
+    return whole
 
 
 def _merged(found: object, patch: object) -> object:
@@ -624,7 +761,8 @@ def _json_patched(found: dict, steps: object) -> dict:
         if step["op"] == "test":
             value = where[int(last)] if isinstance(where, list) else where.get(last)  # type: ignore[union-attr]
             if value != step["value"]:
-                raise Refused(status(422, f"the server rejected our request: testing path {step['path']} value failed"))
+                words = "the server rejected our request due to an error in our request"
+                raise Refused(status(422, words))
         elif isinstance(where, list):
             if step["op"] == "remove":
                 del where[int(last)]

@@ -43,9 +43,11 @@ _NAME_WORDS = (
     "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
-_QUANTITY_WORDS = (
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"  # as the parser says
+_KEY_WORDS = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
+    "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
+QUANTITY_WORDS = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 FIELDS = re.compile(
     r"metadata\.(name|namespace|uid|labels|annotations|(labels|annotations)\['[^']+'\])\Z"
     r"|spec\.(nodeName|serviceAccountName)\Z|status\.(hostIPs?|podIPs?)\Z"
@@ -62,6 +64,15 @@ def amount(value: object) -> Fraction | None:
     return Fraction(found[1]) * (scale if scale is not None else Fraction(10) ** int(found[2][1:]))
 
 
+def unreadable(spec: Mapping) -> bool:
+    """Whether a pod's spec holds a quantity that is none: no decoder takes it."""
+    every = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
+    found = [one.get("resources", {}).get(word) or {} for one in every for word in ("limits", "requests")]
+    sizes = [(volume.get("emptyDir") or {}).get("sizeLimit") for volume in spec.get("volumes") or []]
+    values = [value for listed in found for value in listed.values()] + [size for size in sizes if size is not None]
+    return any(amount(value) is None for value in values)
+
+
 def metadata(document: Mapping, *, is_label: bool = False) -> Iterator[Cause]:
     """Names, labels and annotations of anything."""
     about = document.get("metadata", {})
@@ -75,10 +86,11 @@ def metadata(document: Mapping, *, is_label: bool = False) -> Iterator[Cause]:
         yield from _qualified(key.lower(), "metadata.annotations")
     if sum(len(key) + len(value) for key, value in (about.get("annotations") or {}).items()) > 256 * 1024:
         yield Cause("metadata.annotations", "FieldValueTooLong", "Too long: may not be more than 262144 bytes")
-    for number, owner in enumerate(about.get("ownerReferences") or []):
+    for owner in about.get("ownerReferences") or []:
         for word in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(word):
-                yield invalid(f"metadata.ownerReferences[{number}].{word}", "", "must not be empty")
+                why = "version must not be empty" if word == "apiVersion" else "must not be empty"
+                yield invalid(f"metadata.ownerReferences.{word}", "", why)
 
 
 def labels(found: Mapping[str, str], at: str) -> Iterator[Cause]:
@@ -103,15 +115,27 @@ def _qualified(key: str, at: str) -> Iterator[Cause]:
 
 def secret(document: Mapping) -> Iterator[Cause]:
     """Keys and values of a Secret."""
-    for key, value in (document.get("data") or {}).items():
+    for key in document.get("data") or {}:
         if not SECRET_KEY.match(key):
-            yield invalid(
-                f"data[{key}]", key, "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
-            )
+            yield invalid(f"data[{key}]", key, _KEY_WORDS)
+    wanted = {"kubernetes.io/dockerconfigjson": ".dockerconfigjson"}.get(document.get("type", ""))
+    if wanted and wanted not in (document.get("data") or {}):
+        yield required(f"data[{wanted}]")
+
+
+def unreadable_data(data: Mapping[str, object]) -> str | None:
+    """What a decoder says of the values of a Secret; None when it reads them."""
+    for value in data.values():
+        if value is not None and not isinstance(value, str):
+            return "json: cannot unmarshal number into Go struct field Secret.data of type []uint8"
+        bad = re.search(r"[^A-Za-z0-9+/=\r\n]", value or "")
+        if bad:
+            return f"illegal base64 data at input byte {bad.start()}"
         try:
-            base64.b64decode(value, validate=True)
+            base64.b64decode(value or "", validate=True)
         except (binascii.Error, ValueError):
-            yield invalid(f"data[{key}]", "", "illegal base64 data")
+            return f"illegal base64 data at input byte {len(value or '')}"
+    return None
 
 
 def claim(document: Mapping) -> Iterator[Cause]:
@@ -134,7 +158,10 @@ def pod_spec(spec: Mapping, at: str) -> Iterator[Cause]:
     containers = spec.get("containers") or []
     if not containers:
         yield required(f"{at}.containers")
+    seen = [one.get("name") for one in containers]
     for number, container in enumerate(containers):
+        if container.get("name") in seen[:number]:
+            yield duplicate(f"{at}.containers[{number}].name", container["name"])
         yield from _container(container, names, f"{at}.containers[{number}]")
     for number, container in enumerate(spec.get("initContainers") or []):
         yield from _container(container, names, f"{at}.initContainers[{number}]")
@@ -143,9 +170,9 @@ def pod_spec(spec: Mapping, at: str) -> Iterator[Cause]:
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline < 2**31:
         yield invalid(f"{at}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
-    grace = spec.get("terminationGracePeriodSeconds", 0)
-    if grace < 0:
-        yield invalid(f"{at}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0")
+    for word in ("hostname", "subdomain"):
+        if spec.get(word) and (not LABEL.match(spec[word]) or len(spec[word]) > 63):
+            yield invalid(f"{at}.{word}", spec[word], _LABEL_WORDS)
     yield from labels(spec.get("nodeSelector") or {}, f"{at}.nodeSelector")
     for word in ("serviceAccountName", "priorityClassName"):
         if spec.get(word) and not SUBDOMAIN.match(spec[word]):
@@ -173,10 +200,7 @@ def _volumes(volumes: list, at: str) -> Iterator[Cause]:
         if name in names:
             yield duplicate(f"{here}.name", name)
         names.append(name)
-        sources = [word for word in volume if word != "name"]
-        if not sources:
-            yield required(here, "must specify a volume type")
-        for word in sources[1:]:
+        for word in [word for word in volume if word != "name"][1:]:
             yield Cause(f"{here}.{word}", "FieldValueForbidden", "Forbidden: may not specify more than 1 volume type")
         yield from _source(volume, here)
     return names
@@ -184,10 +208,10 @@ def _volumes(volumes: list, at: str) -> Iterator[Cause]:
 
 def _source(volume: Mapping, at: str) -> Iterator[Cause]:
     if (empty := volume.get("emptyDir")) is not None:
-        size = empty.get("sizeLimit")
-        if size is not None and (amount(size) is None or amount(size) < 0):
-            yield invalid(f"{at}.emptyDir.sizeLimit", size, "SizeLimit field must be a valid resource quantity")
-        yield from _one_of(empty, "medium", ("", "Memory", "HugePages"), f"{at}.emptyDir")
+        size = amount(empty.get("sizeLimit", 0))
+        if size is not None and size < 0:
+            words = "SizeLimit field must be a valid resource quantity"
+            yield invalid(f"{at}.emptyDir.sizeLimit", empty["sizeLimit"], words)
     if (kept := volume.get("secret")) is not None:
         if not kept.get("secretName"):
             yield required(f"{at}.secret.secretName")
@@ -243,7 +267,7 @@ def _variable(one: Mapping, at: str) -> Iterator[Cause]:
     path = origin.get("fieldRef", {}).get("fieldPath")
     if path is not None and not FIELDS.match(path):
         yield invalid(
-            f"{at}.valueFrom.fieldRef.fieldPath", path, "error converting fieldPath: field label not supported"
+            f"{at}.valueFrom.fieldRef.fieldPath", path, f"error converting fieldPath: field label not supported: {path}"
         )
 
 
@@ -253,14 +277,17 @@ def _resources(found: Mapping, at: str) -> Iterator[Cause]:
         for name, value in listed.items():
             size = amount(value)
             if size is None:
-                yield invalid(f"{at}.{word}[{name}]", value, _QUANTITY_WORDS)
-            elif size < 0:
+                continue  # said by whoever decodes it
+            if size < 0:
                 yield invalid(f"{at}.{word}[{name}]", value, "must be greater than or equal to 0")
             elif "/" in name and size.denominator != 1:
                 yield invalid(f"{at}.{word}[{name}]", value, "must be an integer")
             if "/" not in name and name not in ("cpu", "memory", "ephemeral-storage"):
-                words = "must be a standard resource type or fully qualified"
-                yield invalid(f"{at}.{word}[{name}]", name, words)
+                for words in (
+                    "must be a standard resource type or fully qualified",
+                    "must be a standard resource for containers",
+                ):
+                    yield invalid(f"{at}.{word}[{name}]", name, words)
     for name, value in requests.items():
         size, most = amount(value), amount(limits.get(name, value))
         if size is None or most is None:
@@ -281,7 +308,7 @@ def _identity(found: Mapping, at: str) -> Iterator[Cause]:
             yield invalid(f"{at}.{word}", value, "must be between 0 and 2147483647, inclusive")
     if found.get("privileged") and found.get("allowPrivilegeEscalation") is False:
         words = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        yield invalid(at, dict(found), words)
+        yield invalid(at, {word[0].upper() + word[1:]: value for word, value in found.items()}, words)
     yield from _one_of(
         found.get("seccompProfile") or {}, "type", ("Localhost", "RuntimeDefault", "Unconfined"), f"{at}.seccompProfile"
     )
@@ -299,8 +326,8 @@ def _toleration(one: Mapping, at: str) -> Iterator[Cause]:
         )
     if operator == "Exists" and one.get("value"):
         yield invalid(f"{at}.operator", one["value"], "value must be empty when `operator` is 'Exists'")
-    yield from _one_of(one, "operator", ("Equal", "Exists", "Gt", "Lt"), at)
-    yield from _one_of(one, "effect", ("", "NoSchedule", "PreferNoSchedule", "NoExecute"), at)
+    yield from _one_of(one, "operator", ("Equal", "Exists"), at)
+    yield from _one_of(one, "effect", ("NoSchedule", "PreferNoSchedule", "NoExecute"), at)
 
 
 def _affinity(found: Mapping, at: str) -> Iterator[Cause]:
@@ -318,6 +345,8 @@ def _affinity(found: Mapping, at: str) -> Iterator[Cause]:
 def _term(term: Mapping, at: str) -> Iterator[Cause]:
     if not term.get("topologyKey"):
         yield required(f"{at}.topologyKey", "can not be empty")
+        yield invalid(f"{at}.topologyKey", "", "name part must be non-empty")
+        yield invalid(f"{at}.topologyKey", "", _NAME_WORDS)
     yield from labels((term.get("labelSelector") or {}).get("matchLabels") or {}, f"{at}.labelSelector.matchLabels")
 
 

@@ -27,11 +27,12 @@ _WORDS = {str: "string", bool: "boolean", int: "integer", float: "number", dict:
 
 @dataclass(frozen=True)
 class Cause:
-    """One fault of one field."""
+    """One fault of one field. `decoding` is what a decoder says, who meets a wrong type before any check."""
 
     field: str
     reason: str
     message: str
+    decoding: str = ""
 
     @property
     def document(self) -> dict[str, str]:
@@ -50,7 +51,7 @@ def required(field: str, why: str = "") -> Cause:
 
 def unsupported(field: str, value: object, known: list[str]) -> Cause:
     """A value that is none of those that are known."""
-    listed = ", ".join(f'"{one}"' for one in sorted(known))
+    listed = ", ".join(f'"{one}"' for one in known)
     return Cause(field, "FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {listed}")
 
 
@@ -77,7 +78,7 @@ class Schema:
 
     def causes(self, value: object) -> list[Cause]:
         """What is wrong by type, bounds, pattern, enumeration and missing fields."""
-        return list(self._causes(self._schema, value, ""))
+        return list(self._causes(self._schema, value, "", ""))
 
     def shaped(self, value: object) -> object:
         """A copy with unknown fields left out and defaults filled in."""
@@ -112,11 +113,12 @@ class Schema:
             for number, item in enumerate(value):
                 yield from self._unknown(schema.get("items", {}), item, f"{at}[{number}]")
 
-    def _causes(self, schema: Mapping, value: object, at: str) -> Iterator[Cause]:
+    def _causes(self, schema: Mapping, value: object, at: str, owner: str) -> Iterator[Cause]:
+        inside = schema.get("$ref", owner)
         schema = self._open(schema)
         if value is None:
             return  # null stands for a field that is not there
-        wrong = _type_fault(schema, value, at)
+        wrong = _type_fault(schema, value, at, owner)
         if wrong is not None:
             yield wrong
             return
@@ -127,14 +129,16 @@ class Schema:
                     yield required(_inside(at, name, False))
             for name, item, inner, is_entry in self._children(schema, value):
                 if inner is not None:
-                    yield from self._causes(inner, item, _inside(at, name, is_entry))
+                    yield from self._causes(inner, item, _inside(at, name, is_entry), inside)
         elif isinstance(value, list):
             for number, item in enumerate(value):
-                yield from self._causes(schema.get("items", {}), item, f"{at}[{number}]")
+                yield from self._causes(schema.get("items", {}), item, f"{at}[{number}]", inside)
             yield from _doubles(schema, value, at)
 
     def _shaped(self, schema: Mapping, value: object) -> object:
         schema = self._open(schema)
+        if "oneOf" in schema and isinstance(value, int) and schema.get("format") != "int-or-string":
+            return str(value)  # a quantity is kept as words
         if isinstance(value, list):
             return [self._shaped(schema.get("items", {}), item) for item in value]
         if not isinstance(value, dict):
@@ -180,7 +184,7 @@ def _inside(at: str, name: str, is_entry: bool) -> str:
     return f"{at}.{name}" if at else name
 
 
-def _type_fault(schema: Mapping, value: object, at: str) -> Cause | None:
+def _type_fault(schema: Mapping, value: object, at: str, owner: str) -> Cause | None:
     if schema.get("x-kubernetes-int-or-string") or "oneOf" in schema:
         wanted = ["integer", "string"]
     elif "type" in schema:
@@ -189,9 +193,13 @@ def _type_fault(schema: Mapping, value: object, at: str) -> Cause | None:
         return None
     if any(isinstance(value, TYPES[one]) and isinstance(value, bool) == (one == "boolean") for one in wanted):
         return None
-    word = "null" if value is None else _WORDS[type(value)]
+    word = _WORDS[type(value)]
     message = f'Invalid value: "{word}": {at} in body must be of type {",".join(wanted)}: "{word}"'
-    return Cause(at, "FieldValueTypeInvalid", message)
+    found = {"integer": "number", "boolean": "bool"}.get(word, word)
+    go = schema.get("format", "int32") if wanted == ["integer"] else {"boolean": "bool"}.get(wanted[0], wanted[0])
+    path = re.sub(r"\[\d+\]", "", at)
+    decoding = f"json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {go}"
+    return Cause(at, "FieldValueTypeInvalid", message, decoding)
 
 
 def _bounds(schema: Mapping, value: object, at: str) -> Iterator[Cause]:
@@ -209,7 +217,8 @@ def _bounds(schema: Mapping, value: object, at: str) -> Iterator[Cause]:
             yield invalid(at, value, f"{at} in body should be greater than or equal to {schema['minimum']}")
         bound = BOUNDS.get(schema.get("format", ""))
         if bound and not -bound <= value < bound:
-            yield invalid(at, value, f"{at} in body must be of type {schema['format']}: {shown(value)}")
+            words = f"Checked value must be of type integer with format {schema['format']} in {at}"
+            yield Cause("<nil>", "FieldValueInvalid", f'Invalid value: "": {words}')
     elif isinstance(value, list) and len(value) < schema.get("minItems", 0):
         yield invalid(at, len(value), f"{at} in body should have at least {schema['minItems']} items")
 
@@ -226,3 +235,32 @@ def _doubles(schema: Mapping, value: list, at: str) -> Iterator[Cause]:
         if own in seen:
             yield duplicate(f"{at}[{number}]", own)
         seen.append(own)
+
+
+class _Doubled(dict):
+    """An object whose text named fields twice."""
+
+    doubles: tuple[str, ...] = ()
+
+
+def parsed(text: bytes) -> tuple[object, list[str]]:
+    """Read JSON; returns the paths of fields that stand twice, too. Raises ValueError."""
+
+    def gathered(pairs: list[tuple[str, object]]) -> dict:
+        found = _Doubled(pairs)
+        names = [name for name, _ in pairs]
+        found.doubles = tuple(dict.fromkeys(name for name in names if names.count(name) > 1))
+        return found
+
+    document = json.loads(text, object_pairs_hook=gathered)
+    return document, list(_doubled(document, ""))
+
+
+def _doubled(value: object, at: str) -> Iterator[str]:
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _doubled(item, f"{at}[{number}]")
+    elif isinstance(value, dict):
+        yield from (_inside(at, name, False) for name in getattr(value, "doubles", ()))
+        for name, item in value.items():
+            yield from _doubled(item, _inside(at, name, False))

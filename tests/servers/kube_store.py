@@ -169,12 +169,14 @@ class Store:
 
     def page(self, kind: Kind, namespace: str, query: Mapping[str, str]) -> Page:
         """A page of a list. Raises Gone and Unclear."""
+        if not (query.get("limit") or "0").isdigit():
+            raise Unclear(f'strconv.ParseInt: parsing "{query["limit"]}": invalid syntax')
         limit, start, began = int(query.get("limit") or 0), "", self.version
         if more := query.get("continue"):
             try:
                 began, start = json.loads(base64.urlsafe_b64decode(more))
             except ValueError:
-                raise Unclear("continue key is not valid") from None
+                raise Unclear("invalid continue token: continue key is not valid") from None
             if began < self.oldest:
                 raise Gone
         chosen = selected(query.get("labelSelector", ""))
@@ -254,7 +256,7 @@ def _by_field(kind: Kind, words: str) -> Callable[[Mapping], bool]:
         if found is None:
             raise Unclear(f"invalid selector: '{words}'; can't understand '{term}'")
         if found[1] not in ("metadata.name", "metadata.namespace", *FIELDS.get(kind.plural, ())):
-            raise Unclear(f'"{found[1]}" is not a known field selector: only "metadata.name", "metadata.namespace"')
+            raise Unclear(f"field label not supported: {found[1]}")
         tests.append((found[1].split("."), found[2] != "!=", found[3]))
     return lambda one: all((_dig(one, path) == value) is is_wanted for path, is_wanted, value in tests)
 
