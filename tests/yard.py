@@ -14,6 +14,8 @@ from aj.backend.local.driver import LocalDriver
 from aj.base import clock as clocks
 from aj.base import proc
 from aj.base.errors import AjError
+from aj.bucket.door import Door
+from aj.engine.buckets import JobBuckets
 from aj.engine.janitor import Keep
 from aj.engine.jobs import KEEP, Jobs
 from aj.model.job import JobSpec
@@ -53,9 +55,20 @@ class Yard:
         driver = LocalDriver(self.home.layout, self.home.settings, slots=self.slots, gpus=self.gpus)
         publish = lambda topic, project, payload: self.published.append((project, payload))  # noqa: E731
         self.engine = Jobs(
-            self.home.layout, {"local": driver}, clocks.SYSTEM, publish, keep=self.keep, log=self.log.append
+            self.home.layout,
+            {"local": driver},
+            clocks.SYSTEM,
+            publish,
+            keep=self.keep,
+            log=self.log.append,
+            artifacts=JobBuckets(self.home.layout, self.door, clocks.SYSTEM),
         )
         return self.engine
+
+    @property
+    def door(self) -> Door:
+        """What opens the buckets of this home."""
+        return Door(self.home.layout, self.home.settings)
 
     def spec(self, *argv: str, **changes: object) -> JobSpec:
         """A request with an id of its own."""

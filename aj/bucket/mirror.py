@@ -28,18 +28,22 @@ Chosen = Callable[[str], bool]
 
 @dataclass(frozen=True)
 class Uploaded:
-    """What an upload did. `failed` says of each file that did not go why, `left` what cannot go at all."""
+    """What an upload did. `failed` says of each file that did not go why, `left` what cannot go at all.
+
+    `moving` are files that were written to meanwhile: they went as they were, and go again in the next round.
+    """
 
     files: int
     bytes: int
     skipped: int
     failed: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    moving: tuple[str, ...] = ()
 
     @property
     def problem(self) -> str | None:
         """What is missing in the bucket, in words."""
-        words = (*self.failed, *self.left)
+        words = (*self.failed, *self.left, *(f"`{name}` is still written to" for name in self.moving))
         return scan.shown(words) if words else None
 
 
@@ -77,9 +81,10 @@ class Upload:
         self._known |= {file.name: list(file.state) for file in gone}
         if gone:
             self._write()
-        failed = tuple(_why(one) for one in carried.failed)
+        moving = tuple(one.part.name for one in carried.failed if isinstance(one.error, Moving))
+        failed = tuple(_why(one) for one in carried.failed if not isinstance(one.error, Moving))
         size = sum(file.size for file in gone)
-        return Uploaded(len(gone), size, len(files) - len(due), failed, (*tree.left, *left))
+        return Uploaded(len(gone), size, len(files) - len(due), failed, (*tree.left, *left), moving)
 
     def _put(self, file: File, progress: Progress) -> File | None:
         """Put one file; None when it is gone by now. Raises Moving when it was written to meanwhile."""

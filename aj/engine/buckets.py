@@ -21,6 +21,7 @@ from aj.base.errors import AjError, NotFound, Refused, UserError
 from aj.base.noun import dataclass
 from aj.bucket import fetch, mirror, prices, scan
 from aj.bucket.checkpoint import Checkpoint
+from aj.bucket.digest import Moving
 from aj.bucket.door import Door, check_word
 from aj.bucket.mirror import Upload
 from aj.bucket.scope import Scope
@@ -213,7 +214,7 @@ class JobBuckets:
         problem: AjError | None = None
         for act in (saver.checkpoint, saver.output):
             try:
-                act(Pace(self._clock, stop))
+                act(Pace(self._clock, stop), last)
             except Stopped:
                 raise
             except AjError as error:
@@ -244,7 +245,7 @@ class JobBuckets:
             root = jobs.mount_folder(folder, Purpose.OUTPUT)
             output = Upload(self._storage(bound), root, notes / "output.json")
             whole = self._door.open(bound.bucket, bound.credential)
-            logs = Upload(Scope(whole, f"{LOGS}{job.id}/"), folder / "logs", notes / "logs.json")
+            logs = Upload(Scope(whole, f"{LOGS}{job.id}/"), folder / "logs", notes / "logs.json", _is_log)
         return _Saver(checkpoint, output, logs, lambda health: self._write_health(folder, health))
 
     def _drop_saver(self, job_id: str) -> None:
@@ -296,8 +297,8 @@ class _Saver:
     _logs: Upload | None
     _tell: Callable[[Health], None]
 
-    def checkpoint(self, pace: Pace) -> None:
-        """Save the checkpoint. Raises AjError."""
+    def checkpoint(self, pace: Pace, last: bool) -> None:
+        """Save the checkpoint. Raises AjError; one that is written to just now is saved in the next round."""
         if self._checkpoint is None:
             return
         try:
@@ -306,6 +307,8 @@ class _Saver:
             raise
         except AjError as error:
             self._tell(self._health(self._checkpoint, pace, error.message))
+            if isinstance(error, Moving) and not last:
+                return
             raise
         words = None
         if saved.left:
@@ -316,13 +319,13 @@ class _Saver:
         if saved.left:
             raise AjError(f"checkpoint: {words}", code=NOT_SAVABLE)
 
-    def output(self, pace: Pace) -> None:
+    def output(self, pace: Pace, last: bool) -> None:
         """Save the output, and the logs beside it. Raises AjError."""
         if self._output is None or self._logs is None:
             return
         self._logs.round(pace)
         done = self._output.round(pace)
-        if done.failed:
+        if done.failed or (last and done.moving):
             raise AjError(f"output: {done.problem}", code="not-saved")
         if done.left:
             raise AjError(f"output: {done.problem}", code=NOT_SAVABLE)
@@ -333,6 +336,10 @@ class _Saver:
         at = newest.at if newest else None
         count, size = (len(newest.files), newest.size_bytes) if newest else (0, 0)
         return Health(count, size, at, checkpoint.kept, pace.clock.now(), problem)
+
+
+def _is_log(name: str) -> bool:
+    return not name.endswith("/times")
 
 
 def _insist(clock: Clock, act: Callable[[], T]) -> T:
