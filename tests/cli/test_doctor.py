@@ -1,0 +1,129 @@
+"""aj doctor: each fault is found where it is, named with what mends it, and hides no other."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aj.client import checkup
+from aj.model.ticket import Outcome, TicketState
+from tests.cli import seed
+from tests.cli.conftest import Shell
+from tests.conftest import RunningDaemon
+
+pytestmark = [pytest.mark.rule("C-051b"), pytest.mark.usefixtures("programs", "real_clock")]
+
+
+def faults(shell: Shell, code: int, **variables: str) -> dict[str, dict[str, Any]]:
+    """What is not as it should be, by check."""
+    ran = shell("doctor", "--json", PATH="/usr/bin:/bin", **variables)
+    assert ran.code == code, ran.out
+    return {one["check"]: one for one in ran.json["items"] if not one["ok"]}
+
+
+def test_a_sound_machine_has_nothing_to_mend(aj: Shell) -> None:
+    assert faults(aj, 0) == {}
+    ran = aj("doctor", PATH="/usr/bin:/bin")
+    assert ran.err == "nothing to mend\n"
+    assert [row[0] for row in ran.rows][:9] == [
+        *("project", "settings", "state folder", "disk", "locks", "clock", "daemon", "queue", "damaged files"),
+    ]
+
+
+def test_it_changes_nothing_and_starts_no_daemon(aj: Shell) -> None:
+    aj.home.layout.state.mkdir(parents=True, mode=0o700)
+    faults(aj, 0)
+    assert sorted(path.name for path in aj.home.layout.state.rglob("*") if path.is_file()) == []
+
+
+def test_settings_are_told_with_file_and_line(aj: Shell) -> None:
+    aj.write(".azure_jobs/aj.toml", 'outptu = "json"\ntimezone = "Mars/Phobos"\n')
+    ran = aj("doctor", "--json", PATH="/usr/bin:/bin", AJ_OUTPTU="1")
+    assert ran.code == 1
+    told = [one for one in ran.json["items"] if one["check"] == "settings"]
+    assert [one["verdict"] for one in told] == ["failed", "warning", "warning"]
+    assert "aj.toml:2" in told[0]["message"] and "timezone" in told[0]["message"]
+    assert "aj.toml:1" in told[1]["message"] and "`output`" in told[1]["hint"]
+    assert "AJ_OUTPTU" in told[2]["message"]
+
+
+def test_a_file_that_is_no_toml_hides_no_other_check(aj: Shell) -> None:
+    aj.write(".azure_jobs/aj.toml", "= 1\n")
+    aj.home.layout.state.mkdir(parents=True, mode=0o755)
+    found = faults(aj, 1)
+    assert set(found) == {"settings", "state folder"}
+    assert found["state folder"]["hint"] == f"`chmod 700 {aj.home.layout.state}`"
+
+
+def test_a_full_disk_and_a_clock_that_is_wrong(aj: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.statvfs("/")
+    monkeypatch.setattr(os, "statvfs", lambda folder: os.statvfs_result((*real[:4], 10, *real[5:])))
+    monkeypatch.setattr(checkup, "FIRST_RELEASE", 1e11)
+    found = faults(aj, 1)
+    assert (found["disk"]["verdict"], found["clock"]["verdict"]) == ("failed", "failed")
+
+
+def test_unknown_outcomes_and_damaged_files(aj: Shell) -> None:
+    key = aj.home.project().key
+    one = seed.ticket("0a1b2c3d", state=TicketState.FAILED, outcome=Outcome.UNKNOWN)
+    seed.write_tickets(aj.home, key, one)
+    (aj.home.layout.state / "jobs").mkdir(parents=True, exist_ok=True)
+    (aj.home.layout.state / "jobs" / "record.json.damaged-1").write_text("?")
+    found = faults(aj, 0)
+    assert "q-0a1b2c3d" in found["queue"]["message"] and found["queue"]["hint"] == "`aj queue reconcile`"
+    assert found["damaged files"]["message"].startswith("1 file set aside")
+
+
+@pytest.mark.parametrize(
+    ("variables", "check", "words"),
+    [
+        ({"HTTPS_PROXY": "ftp://x"}, "proxy", "names no proxy"),
+        ({"SSL_CERT_FILE": "/nowhere.pem"}, "certificates", "No such file"),
+        ({"AZURE_CLIENT_SECRET": "hunter2"}, "azure sign-in", "AZURE_CLIENT_ID and AZURE_TENANT_ID"),
+        ({"KUBECONFIG": "/nowhere"}, "kubeconfig", "No such file"),
+        ({"AJ_HOME": "/nowhere"}, "project", "is not there"),
+    ],
+)
+def test_variables_that_lead_nowhere(aj: Shell, variables: dict[str, str], check: str, words: str) -> None:
+    found = faults(aj, 1, **variables)
+    assert set(found) == {check}
+    assert words in found[check]["message"] and found[check]["hint"]
+    assert "hunter2" not in str(found)
+
+
+def test_a_kubeconfig_is_read_for_its_faults(aj: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    for text, mode, words in (
+        ("contexts: [{name: a}]\ncurrent-context: b\n", 0o600, "current context b is not among a"),
+        ("contexts: [{name: a}]\ncurrent-context: a\n", 0o644, "open to other users"),
+        ("a: [\n", 0o600, f"{file}:2"),
+    ):
+        file.write_text(text)
+        file.chmod(mode)
+        ran = aj("doctor", "--json", PATH="/usr/bin:/bin", KUBECONFIG=str(file))
+        (told,) = [one["message"] for one in ran.json["items"] if one["check"] == "kubeconfig"]
+        assert words in told
+
+
+def test_programs_are_asked_and_a_broken_one_is_told(aj: Shell, tmp_path: Path) -> None:
+    broken = tmp_path / "bin" / "az"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\necho no python >&2\nexit 3\n")
+    broken.chmod(0o755)
+    ran = aj("doctor", "--json", PATH=f"{broken.parent}:/usr/bin:/bin")
+    told = {one["check"]: one for one in ran.json["items"]}
+    assert told["git"]["verdict"] == "ok" and "git version" in told["git"]["message"]
+    assert (told["az"]["verdict"], "exit code 3: no python" in told["az"]["message"]) == ("failed", True)
+    assert told["amlt"]["verdict"] == "absent"
+
+
+def test_a_daemon_with_other_variables_is_told(live: Shell, daemon: RunningDaemon) -> None:
+    live("daemon", "start")
+    found = faults(live, 0, AZURE_CLIENT_ID="other", KUBECONFIG="")
+    assert "AZURE_CLIENT_ID" in found["daemon"]["message"] and found["daemon"]["hint"] == "`aj daemon restart`"
+    ran = live("doctor", "--json", PATH="/usr/bin:/bin")
+    (told,) = [one for one in ran.json["items"] if one["check"] == "daemon"]
+    assert told["message"].startswith("running, version")
