@@ -225,9 +225,12 @@ def set_value(layout: Layout, project: Project | None, key: str, word: str) -> t
 
 
 def set_values(
-    layout: Layout, project: Project | None, words: Mapping[str, str]
+    layout: Layout, project: Project | None, words: Mapping[str, str], head: str = ""
 ) -> tuple[tuple[Setting, ...], str | None]:
-    """Write several settings at once, all or none of them. Returns and raises as `set_value`."""
+    """Write several settings at once, all or none of them; a new file begins with `head`.
+
+    Returns and raises as `set_value`.
+    """
     values = {key: _typed(key, word) for key, word in words.items()}
     file = file_of(layout, project)
 
@@ -235,7 +238,7 @@ def set_values(
         for key, value in values.items():
             _put(document, key, value, file)
 
-    note = _change(layout, project, put)
+    note = _change(layout, project, put, head)
     source = "project" if project else "user"
     return tuple(Setting(key, value, source, Place(str(file))) for key, value in values.items()), note
 
@@ -263,7 +266,9 @@ def unset(layout: Layout, project: Project | None, key: str) -> bool:
     return True
 
 
-def _change(layout: Layout, project: Project | None, change: Callable[[MutableMapping[str, Json]], None]) -> str | None:
+def _change(
+    layout: Layout, project: Project | None, change: Callable[[MutableMapping[str, Json]], None], head: str = ""
+) -> str | None:
     """Read the file anew under its lock, change it, write it whole; return what its user should know."""
     import tomlkit  # 26 ms, only to write
 
@@ -272,7 +277,7 @@ def _change(layout: Layout, project: Project | None, change: Callable[[MutableMa
     with lock.held(layout.state / "locks" / f"settings-{digest}.lock"):
         layer = _project_layer(project.directory) if project else _toml_layer("user", file)
         is_old = layer.file.name == OLD_FILE and bool(layer.values)
-        document = tomlkit.parse(_source(file) or "")
+        document = tomlkit.parse(_source(file) or head)
         if is_old:
             for key in layer.names():
                 found = layer.find(key)

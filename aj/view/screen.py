@@ -245,6 +245,15 @@ class Screen:
             raise UserError(f"{question}: no answer", hint=f"give `{option}`")
         return answer
 
+    def propose(self, question: str, proposal: str, option: str) -> str:
+        """Ask for a word for which there is a proposal, taken by an empty line. Raises as `ask`, also at its end."""
+        if not self.may_ask:
+            return self.ask(question, option)
+        answer = self._answer(f"{question} [{proposal or 'none'}]")
+        if answer is None:
+            raise UserError(f"{question}: no answer", hint=f"give `{option}`")
+        return answer.strip() or proposal
+
     def confirm(self, question: str, *, yes: bool) -> None:
         """Go on only when the person agrees. Raises Refused without a terminal, on another answer and at its end."""
         if yes:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base import paths
-from aj.base.errors import AjError
 from aj.base.noun import dataclass
-from aj.base.paths import PROJECT_FOLDER, Project
 from aj.cli.declare import Option
+from aj.cli.init import place
 from aj.store import atomic
 from aj.view import init as view
 
@@ -32,11 +31,7 @@ class Options:
 
 def run(opts: Options, ctx: Context) -> int:
     """Make the project. What exists already is left as it is. Raises Refused inside another project."""
-    project = Project(ctx.directory / PROJECT_FOLDER)
-    above = ctx.project
-    if above and above.directory != project.directory:
-        where = paths.shown(above.directory, ctx.directory)
-        ctx.screen.confirm(f"make a project inside another one ({where})", yes=opts.yes)
+    project = place.choose(ctx, yes=opts.yes)
     files = {
         project.directory / "aj.toml": SETTINGS.encode(),
         project.directory / "template" / "local.yaml": (SAMPLE / "local.yaml").read_bytes(),
@@ -53,21 +48,10 @@ def _write(path: Path, content: bytes, *, force: bool, ctx: Context) -> bool:
         if not force:
             ctx.screen.note(f"{paths.shown(path, ctx.directory)} is there and stays as it is")
             return False
-        ctx.screen.note(f"kept {paths.shown(_put_aside(path), ctx.directory)}")
+        ctx.screen.note(f"kept {paths.shown(place.put_aside(path), ctx.directory)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise atomic.cannot_write(path.parent, error) from error
     atomic.write_bytes(path, content, mode=0o644)
     return True
-
-
-def _put_aside(path: Path) -> Path:
-    number = 1
-    while os.path.lexists(aside := path.with_name(f"{path.name}.orig-{number}")):
-        number += 1
-    try:
-        os.rename(path, aside)
-    except OSError as error:
-        raise AjError(f"cannot put {path} aside: {error.strerror}", code="cannot-write") from error
-    return aside
