@@ -12,7 +12,7 @@ from aj.backend.volcano.tasks import PVC_FOLDER, PVC_NAME
 from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.model.names import NameStyle
-from aj.template import issue, sections, tree
+from aj.template import issue, sections
 from aj.template.reader import Quantity, Reader
 from aj.template.sections import Mount
 from aj.template.service import Facts
@@ -105,6 +105,7 @@ class Options:
     upload: Upload = field(default_factory=Upload)
     mounts: tuple[Mount, ...] = ()
     ending: Ending = field(default_factory=Ending)
+    setup_timeout_s: float | None = None
     facts: Facts = field(default_factory=Facts)
 
 
@@ -125,9 +126,13 @@ def parse(config: Section) -> Options:
         upload=_upload(reader, volume),
         mounts=mounts,
         ending=_ending(reader.section("target"), [role.name for role in roles] or ["master", "worker"]),
+        setup_timeout_s=reader.section("environment").seconds("setup_timeout"),
     )
+    _check_secret(reader, options)
+    sections.ssh_files(reader)
     image = sections.image(reader) if has_tasks else sections.needed_image(reader)
     _without_effect(reader, job, mounts)
+    _dropped(job.section("submit_args").section("env"))
     issue.stop_at_errors(reader.issues)
     warnings = tuple(reader.issues)
     facts = Facts(image=image, name_style=NameStyle.DNS, cpu_sizes=False, tasks=roles, warnings=warnings)
@@ -164,6 +169,7 @@ def _pod(
     cpus = target.quantity("cpus_per_node") or container.cpus
     memory = target.quantity("memory") or container.memory
     fields.check_shm(arguments, container.shm_bytes, memory)
+    fields.tell_scratch(arguments, container.scratch)
     if not has_tasks:
         _tell_unrequested(target, cpus, memory)
     return Pod(
@@ -173,7 +179,7 @@ def _pod(
         rdma_resource=target.form("rdma_resource", fields.RESOURCE, "name of a resource"),
         gpu_resource=target.form("gpu_resource", fields.RESOURCE, "name of a resource") or "nvidia.com/gpu",
         node_selector=fields.labels(target, "node_selector"),
-        tolerations=tuple(tree.mapping(item.node) for item in target.sections("tolerations")),
+        tolerations=fields.tolerations(target),
         run_as=_run_as(target, mounts),
         spread=target.one_of("spread", ("required", "preferred", "none")) or "required",
         workdir_size=(target.quantity("workdir_size") or Quantity("50Gi", 0)).text,
@@ -208,6 +214,10 @@ def _volume(job: Reader) -> Volume | None:
         return None
     claim = env.form(PVC_NAME, fields.SUBDOMAIN, "name of a volume claim")
     folder = sections.folder(env, PVC_FOLDER)
+    for where, what in fields.OWN_FOLDERS:
+        if folder is not None and sections.overlap(folder, where):
+            env.wrong(PVC_FOLDER, f"the PVC directory {folder} and {what} {where} lie in one another")
+            return None
     return None if claim is None or folder is None else Volume(claim, folder)
 
 
@@ -250,7 +260,9 @@ def _blob(section: Reader, default: Upload) -> Upload:
 def _ending(target: Reader, names: list[str]) -> Ending:
     default = Ending()
     never = target.node.given("ttl")
-    ttl = None if getattr(never, "raw", "") == "never" else target.seconds("ttl") or default.ttl_s
+    ttl = None if getattr(never, "raw", "") == "never" else target.seconds("ttl")
+    if ttl is None and not target.has("ttl"):
+        ttl = default.ttl_s
     grace, retry = target.seconds("grace"), target.whole("max_retry", 0, 1000)
     return Ending(
         ttl_s=ttl,
@@ -261,6 +273,22 @@ def _ending(target: Reader, names: list[str]) -> Ending:
         complete_with=target.one_of("complete_with", names),
         max_retry=default.max_retry if retry is None else retry,
     )
+
+
+def _check_secret(reader: Reader, options: Options) -> None:
+    """Note a user who could not read the signed address of the code: its file belongs to root and a group."""
+    user, upload = options.pod.run_as.get("user"), options.upload
+    if user and "fs_group" not in options.pod.run_as and upload.strategy == BLOB and upload.auth == "sas":
+        section = reader.section("target").section("run_as")
+        hint = "write `fs_group: …` beside it, or `auth: identity` in `_extra.code_upload.blob`"
+        section.wrong("user", f"`run_as.user` {user} cannot read the signed address of the code", hint=hint)
+
+
+def _dropped(env: Reader) -> None:
+    """Warn of variables that steer the first process of a pod: the job's own value of them holds."""
+    for name in env.node.entries:
+        if fields.is_steering(name):
+            env.warn(name, f"{name} steers the pod itself: the value here is dropped", code="injected-env")
 
 
 def _without_effect(reader: Reader, job: Reader, mounts: tuple[Mount, ...]) -> None:

@@ -128,6 +128,7 @@ def _container(task: Reader, job: Reader, taken: tuple[tuple[str, str], ...]) ->
     keys = {**job_wide.keys, **own.node.keys}
     merged = Reader(Section(entries, own.node.place, keys), task.issues, own.path)
     found = fields.container(merged, taken)
+    fields.tell_scratch(own if own.has("scratch_size") else merged, found.scratch)
     fields.check_shm(merged, found.shm_bytes, task.quantity("memory"))
 
 
@@ -148,7 +149,7 @@ def _env(task: Reader) -> dict[str, str]:
     for name in list(found):
         if name in (PVC_NAME, PVC_FOLDER):
             section.wrong(name, f"{name} is one for all Tasks", hint="set it in `jobs[0].submit_args.env`")
-        elif name.startswith("AJ_"):
+        elif name.startswith("AJ_") or fields.is_steering(name):
             section.warn(name, f"{name} is set for the job: the value here is dropped", code="injected-env")
             del found[name]
     return found

@@ -52,7 +52,7 @@ class Facts:
 def of(spec: JobSpec, chosen: Options, facts: Facts, role: Role, everyone: Sequence[Role]) -> list[Json]:
     """Return the variables of a role's container. Raises UserError for one that no node could take."""
     found = {
-        **role.env,
+        **{name: value for name, value in role.env.items() if not fields.is_steering(name)},
         **job.injected(spec, accepted_at=facts.accepted_at, digest=facts.digest, archive_sha256=facts.archive_sha256),
         "AJ_GPUS_PER_NODE": str(role.gpus),
         "AJ_PROCESSES_PER_NODE": str(role.processes),
@@ -64,7 +64,7 @@ def of(spec: JobSpec, chosen: Options, facts: Facts, role: Role, everyone: Seque
         **(_task(role, everyone) if spec.tasks else {}),
         "AJ_TERM_GRACE": str(max(0, math.ceil(chosen.ending.grace_s) - FLUSH_S)),
     }
-    program = _program(spec, role)
+    program = _program(spec, chosen, role)
     for name, value in {**found, **program}.items():
         _check_length(name, value)
     return [
@@ -118,8 +118,10 @@ def _mounts(mounts: Sequence[Mount], facts: Facts) -> dict[str, str]:
 
 
 def _tools(chosen: Options, facts: Facts) -> dict[str, str]:
-    needs_any = bool(chosen.mounts) or (chosen.upload.strategy == BLOB and facts.archive_sha256 is not None)
-    return dict(facts.tools or {}) if needs_any else {}
+    """Where the pod gets the programs from that it needs and an image may not have."""
+    by_blob = chosen.upload.strategy == BLOB and facts.archive_sha256 is not None
+    needed = ("AJ_AZCOPY",) * by_blob + ("AJ_BLOBFUSE2",) * bool(chosen.mounts)
+    return {name: value for name, value in (facts.tools or {}).items() if name.startswith(needed)}
 
 
 def _launcher(chosen: Options, role: Role) -> dict[str, str]:
@@ -152,10 +154,12 @@ def _field(name: str, path: str) -> Json:
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
-def _program(spec: JobSpec, role: Role) -> dict[str, str]:
+def _program(spec: JobSpec, chosen: Options, role: Role) -> dict[str, str]:
     """What the pod runs: setup lines, then the template's lines and the words of the command line."""
     own = [words.line(spec.argv)] if spec.argv and role.runs_words else []
     setup = {"AJ_SETUP": "\n".join(role.setup)} if role.setup else {}
+    if role.setup and chosen.setup_timeout_s:
+        setup["AJ_SETUP_TIMEOUT"] = str(math.ceil(chosen.setup_timeout_s))
     return {**setup, "AJ_COMMAND": "\n".join([*role.lines, *own])}
 
 

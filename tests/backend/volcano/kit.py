@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import cast
 
 from aj.backend.volcano import payload, program
-from aj.backend.volcano.payload import Facts, Objects
+from aj.backend.volcano.payload import Objects
+from aj.backend.volcano.variables import Facts
 from aj.model.job import JobSpec
 from aj.model.json import Json
 from aj.template.build import Request
