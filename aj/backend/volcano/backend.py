@@ -51,7 +51,9 @@ class Courier(Protocol):
     def deliver(self, cluster: Cluster, spec: JobSpec, chosen: Options, facts: Facts, parcel: Parcel) -> int | None:
         """Bring the code to where the pods look for it; return the bytes that left for it. Raises what stopped it."""
 
-    def secrets(self, spec: JobSpec, chosen: Options, facts: Facts, keys: Sequence[str]) -> Mapping[str, str]:
+    def secrets(
+        self, cluster: Cluster, spec: JobSpec, chosen: Options, facts: Facts, keys: Sequence[str]
+    ) -> Mapping[str, str]:
         """Return the values of the job's Secret. Raises AuthError, Refused."""
 
 
@@ -204,7 +206,8 @@ class VolcanoBackend:
 
     def _make_secret(self, planned: Planned) -> None:
         spec = planned.spec
-        values = self._means.courier.secrets(spec, planned.chosen, planned.facts, planned.objects.secret_keys)
+        keys = planned.objects.secret_keys
+        values = self._means.courier.secrets(planned.cluster, spec, planned.chosen, planned.facts, keys)
         self._tell(spec, Kind.STORAGE, f"secret {names.secret(spec.id)} in namespace {planned.cluster.namespace}")
         secrets.create(planned.cluster, payload.secret(spec, planned.facts, values), planned.cluster.namespace)
 

@@ -12,21 +12,17 @@ from aj.azure import blocks
 from aj.backend.volcano import helper, names, transfer
 from aj.backend.volcano.helper import Helper, Pod
 from aj.backend.volcano.options import Volume
+from aj.backend.volcano.telling import Tell, Telling
 from aj.backend.volcano.transfer import LIMITS, Limits, Line, Sent, Source
-from aj.base import units
-from aj.base.clock import Clock
 from aj.base.errors import AjError, NotFound, Refused
 from aj.base.noun import dataclass
 from aj.kube.client import Cluster
 from aj.kube.resources import CLAIMS, JOBS
 from aj.model.code import CodeRef
-from aj.model.step import Kind, Step
 from aj.store.traces import Traces
 
-EVERY_S = 0.25  # between two tellings of how far it is: more often than anyone can read
 _RECEIVE = ("sh", "-c", 'eval "$AJ_RECEIVE"', "aj")
 _TIDY = ("sh", "-c", 'eval "$AJ_TIDY"', "aj")
-Tell = Callable[[Step], None]
 
 
 def check(cluster: Cluster, namespace: str, volume: Volume, nodes: int) -> None:
@@ -74,8 +70,8 @@ class Upload:
         Raises Unavailable (codes `stalled`, `line-broke`) when running again resumes, RemoteError when the volume
         does not take it, and as `helper.running`.
         """
-        telling = _Telling(self.cluster.clock, tell)
-        tell(Step(Kind.UPLOAD, f"starting pod {self.helper.name}"))
+        telling = Telling(self.cluster.clock, tell)
+        telling.begin(f"starting pod {self.helper.name}")
         with (
             blocks.of_file(self.archive, self.code.archive_sha256, "application/gzip") as file,
             helper.running(self.cluster, self.helper, traces, warn=telling.warn) as pod,
@@ -90,7 +86,7 @@ class Upload:
                 progress=telling.moved,
                 limits=self.limits,
             )
-            telling.end(sent)
+            telling.end(sent.size_bytes, sent.sent_bytes, sent.skipped_bytes)
             self._tidy(pod, telling.warn)
         return sent
 
@@ -141,27 +137,3 @@ def _run(cluster: Cluster, pod: Pod, act: str, words: Sequence[str]) -> bytes:
     argv = [*_TIDY, act, f"{helper.ROOT}/{names.CODE_FOLDER}", *words]
     done = programs.run(cluster, pod.name, argv, namespace=pod.namespace, container=helper.CONTAINER)
     return programs.succeeded(done, f"{act} code on the volume")
-
-
-class _Telling:
-    """Tells how far an upload is, a few times a second, and what came of it."""
-
-    def __init__(self, clock: Clock, tell: Tell) -> None:
-        self._clock = clock
-        self._tell = tell
-        self._next_at = 0.0
-
-    def moved(self, done: int, total: int, skipped: int) -> None:
-        now = self._clock.monotonic()
-        if now >= self._next_at and done < total:
-            self._next_at = now + EVERY_S
-            self._tell(Step(Kind.UPLOAD, f"uploading code, {units.size(total)}", done, total, skipped, "code"))
-
-    def end(self, sent: Sent) -> None:
-        size, there = sent.size_bytes, sent.skipped_bytes
-        resumed = f", {units.size(there)} were there" if there else ""
-        words = "reused (0 B sent)" if sent.is_reused else f"uploaded {units.size(sent.sent_bytes)}{resumed}"
-        self._tell(Step(Kind.UPLOAD, f"code: {words}", size, size, there, "code"))
-
-    def warn(self, words: str) -> None:
-        self._tell(Step(Kind.WARNING, words))

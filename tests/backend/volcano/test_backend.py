@@ -55,7 +55,9 @@ class Courier:
         self.came.append(f"code {facts.archive_sha256}")
         return 120
 
-    def secrets(self, spec: JobSpec, chosen: Options, facts: Facts, keys: Sequence[str]) -> Mapping[str, str]:
+    def secrets(
+        self, cluster: Cluster, spec: JobSpec, chosen: Options, facts: Facts, keys: Sequence[str]
+    ) -> Mapping[str, str]:
         return {key: f"sig=planted-{key}" for key in keys}
 
 
