@@ -32,7 +32,7 @@ from aj.model.bucket import HERE, Attached, Bound, Buckets, Checkpoints, Health,
 from aj.model.job import JobSpec
 from aj.model.json import Json
 from aj.model.workload import Workload
-from aj.store import atomic, credentials, jobs
+from aj.store import atomic, credentials, jobs, secrets
 from aj.store.layout import Layout
 from aj.wire import codec
 
@@ -57,10 +57,12 @@ class JobBuckets:
     # admission
 
     def check(self, spec: JobSpec) -> None:
-        """Look whether the buckets of a request can serve it; a missing output bucket can. Changes nothing.
+        """Look whether the buckets and secrets of a request can serve it; an output bucket may be missing.
 
-        Raises Refused for another storage and without a right, NotFound without a bucket or a credential, UserError.
+        Changes nothing. Raises Refused for another storage and without a right, NotFound for what is not there,
+        UserError.
         """
+        secrets.values(self._layout, spec.secrets)
         asked = spec.buckets or Buckets()
         if asked.checkpoint_keep < 1:
             raise UserError("at least one checkpoint has to be kept", hint="`--checkpoint-keep 1`")

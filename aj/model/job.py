@@ -62,7 +62,7 @@ class JobSpec:
     mask of file modes; `config` is the merged template, which only the service's own options room looks into.
     Without `brings_code` the job is an image with its command alone, and no tree of files goes with it.
     `image_digest` is what the image's tag means, once somebody has looked. A `spot` job may lose its host and
-    goes on at another one. `shm_bytes` is the size of its own /dev/shm.
+    goes on at another one. `secrets` are names; their values are read at each start.
     """
 
     id: str
@@ -86,14 +86,13 @@ class JobSpec:
     config: Mapping[str, Json] = field(default_factory=dict, repr=False)
     start_timeout_s: float | None = None
     buckets: Buckets | None = None
+    secrets: tuple[str, ...] = ()
     agent: str | None = None
     session: str | None = None
     brings_code: bool = True
     image_digest: str | None = None
     spot: bool = False
     max_runtime_s: float | None = None
-    shm_bytes: int | None = None
-    ipc: str | None = None
 
 
 def injected(spec: JobSpec, *, accepted_at: str, digest: str | None, archive_sha256: str | None) -> dict[str, str]:

@@ -32,7 +32,8 @@ class Facts:
     `sku_processes` is the per-node SKU selector when neither the command line nor `gpus_per_node` gives one.
     Without `zero_gpus` a G SKU needs at least one; without `cpu_sizes` a C SKU only says that there are no GPUs.
     With `runs_here` the job runs on this machine: it gets the caller's environment, and links out of the code
-    tree are no error. `reserves_runner` refuses a file of the user's that has the runner's name. `tasks` are
+    tree are no error. `reserves_runner` refuses a file of the user's that has the runner's name. With
+    `takes_buckets` its jobs can have buckets and secrets, for our own engine drives them. `tasks` are
     roles with a shape of their own; with them the template owns the whole shape.
     """
 
@@ -44,6 +45,7 @@ class Facts:
     cpu_sizes: bool = True
     runs_here: bool = False
     reserves_runner: bool = False
+    takes_buckets: bool = False
     tasks: tuple[Task, ...] = ()
     warnings: tuple[Issue, ...] = ()
 

@@ -14,10 +14,10 @@ from aj.base.errors import NotFound, Refused, UserError
 from aj.bucket.folder import Folder
 from aj.bucket.scope import Scope
 from aj.bucket.storage import Bytes, objects
-from aj.engine import artifacts, buckets, drive
+from aj.engine import artifacts, buckets, drive, janitor
 from aj.model.bucket import Buckets, Kind, Owner, Wanted
 from aj.model.state import JobState
-from aj.store import credentials, jobs
+from aj.store import credentials, jobs, secrets
 from aj.store.credentials import Credential
 from tests.conftest import Home
 from tests.yard import Yard
@@ -196,6 +196,7 @@ def test_a_bucket_that_cannot_be_removed_is_told_until_it_can(yard: Yard, monkey
     def refuse(self: Folder) -> None:
         raise Refused("no right to delete", code="forbidden")
 
+    monkeypatch.setattr(janitor, "FIRST_PAUSE_S", 0.05)
     with monkeypatch.context() as patch:
         patch.setattr(Folder, "delete", refuse)
         (yard.work(job_id) / "go").touch()
@@ -285,6 +286,24 @@ def test_a_job_gets_no_credential_and_neither_does_its_record(yard: Yard, tmp_pa
         with contextlib.suppress(OSError):
             assert path.is_dir() or secret.encode() not in path.read_bytes()
     assert secret not in json.dumps(yard.published, default=str)
+
+
+@pytest.mark.rule("C-174")
+def test_a_secret_is_a_variable_of_the_job_read_anew_at_each_start(yard: Yard) -> None:
+    layout = yard.home.layout
+    with pytest.raises(NotFound, match="HF_TOKEN"):
+        yard.engine.settle(yard.spec("true", secrets=("HF_TOKEN",)))
+    secrets.save(layout, "HF_TOKEN", "hf_first")
+    job_id = yard.shell('test "$HF_TOKEN" = hf_first && echo as it was || echo changed', secrets=("HF_TOKEN",))
+    yard.done(job_id)
+    assert yard.output(job_id) == "as it was\n"
+    secrets.delete(layout, "HF_TOKEN")
+    secrets.save(layout, "HF_TOKEN", "hf_second")
+    yard.engine.resubmit(job_id, False, None)
+    yard.done(job_id)
+    assert yard.output(job_id) == "changed\n"
+    for path in (*yard.folder(job_id).rglob("*.json"), *yard.folder(job_id).rglob("*.jsonl")):
+        assert "hf_" not in path.read_text().replace("hf_first && echo", ""), path
 
 
 @pytest.mark.rule("DA-02")
