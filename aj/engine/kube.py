@@ -1,0 +1,133 @@
+"""Clusters as this house uses them: opened by the user's kubeconfig, and with what jobs need brought there.
+
+Kubeconfigs are read anew each time, since other programs change them; what is reached by the same words keeps its
+connections. The settings of a job's own project count, as they are at that moment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from aj.azure import sessions
+from aj.azure.arm import Session
+from aj.azure.memory import Memory
+from aj.backend.volcano import pins
+from aj.backend.volcano.backend import Means
+from aj.backend.volcano.courier import Courier
+from aj.backend.volcano.variables import Facts
+from aj.base.clock import Clock
+from aj.base.noun import dataclass
+from aj.base.paths import Project
+from aj.base.settings import Settings
+from aj.engine.steps import Steps
+from aj.kube import config as kubeconfigs
+from aj.kube.client import Cluster
+from aj.model.code import CodeRef
+from aj.model.job import JobSpec
+from aj.pack import archive
+from aj.store import archives, config
+from aj.store.config import Config
+from aj.store.layout import Layout
+from aj.store.traces import Traces
+
+KEPT = 16  # clusters with open connections; a user has a few
+Open = Callable[[Config, str | None], Session]
+
+
+class Clusters:
+    """The clusters of one daemon's user. Safe between threads."""
+
+    def __init__(self, layout: Layout, settings: Settings, clock: Clock) -> None:
+        self._folder = layout.folders.runtime / "kube"
+        self._settings = settings
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._opened: list[Cluster] = []
+
+    def open(self, context: str | None = None, namespace: str | None = None, file: Path | None = None) -> Cluster:
+        """Return a cluster by context and namespace, None for the usual ones. Raises ConfigError."""
+        access = kubeconfigs.read(self._settings, file).access(context, namespace)
+        with self._lock:
+            for known in self._opened:
+                if known.access == access:
+                    return known
+            found = Cluster(access, self._settings, self._clock, self._folder)
+            self._opened.append(found)
+            if len(self._opened) > KEPT:
+                self._opened.pop(0).close()
+            return found
+
+
+@dataclass(frozen=True)
+class Kube:
+    """One daemon's means. `open_session` opens a session with Azure by settings, in a tenant (None: the user's own)."""
+
+    clusters: Clusters
+    open_session: Open
+    layout: Layout
+    settings: Settings
+    clock: Clock
+    steps: Steps
+
+    def means(self) -> Means:
+        """Return what the service asks for."""
+        return Means(
+            open=self.clusters.open,
+            facts=self._facts,
+            archive=self._archive,
+            courier=self._courier(),
+            memory=self.memory,
+            clock=self.clock,
+            tell=self.steps.tell,
+        )
+
+    @property
+    def memory(self) -> Memory:
+        """What is remembered of submissions and of jobs that their clusters have forgotten."""
+        return Memory(self.layout.answers / "kube", self.clock)
+
+    @property
+    def traces(self) -> Traces:
+        """What was made on clusters and must not stay there."""
+        return Traces(self.layout.state / "kube")
+
+    @property
+    def owner(self) -> str:
+        """The word that tells what this daemon made from what others made."""
+        return hashlib.sha256(f"{platform.node()}{chr(0)}{self.layout.state}".encode()).hexdigest()[:16]
+
+    def _courier(self) -> Courier:
+        return Courier(
+            session=lambda spec: self.open_session(self._config(spec), None),
+            chosen=lambda spec: pins.read(self._config(spec)),
+            settings=self.settings,
+            clock=self.clock,
+            traces=self.traces,
+            owner=self.owner,
+            tell=self.steps.tell,
+        )
+
+    def _config(self, spec: JobSpec) -> Config:
+        project = Project(Path(spec.project)) if spec.project else None
+        return config.read(self.layout, project, self.settings)
+
+    def _facts(self, spec: JobSpec, accepted_at: str) -> Facts:
+        settled = self._config(spec)
+        chosen = pins.read(settled)
+        return Facts(
+            accepted_at,
+            blob_endpoint=sessions.cloud_of(settled).blob_endpoint,
+            rdma_resource=chosen.rdma_resource,
+            submitter=self.settings.get("USER") or self.settings.get("LOGNAME"),
+            tools=chosen.tools,
+        )
+
+    def _archive(self, code: CodeRef) -> Path:
+        found = archive.find(self.layout.code, code)
+        if found is None:
+            raise archives.gone(code.digest)
+        return found

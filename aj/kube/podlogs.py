@@ -1,0 +1,116 @@
+"""What a pod printed, read on from where the last look ended: no line twice, none left out.
+
+A cluster tells lines from a second on, not from a line on. So each line is asked for with its moment, and those
+that were read before are passed over by it; lines of the very same moment are counted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from aj.base.errors import Refused
+from aj.base.noun import dataclass
+from aj.kube import pods
+from aj.kube.client import Cluster
+from aj.kube.pods import Pod
+
+PAGE = 1024 * 1024  # bytes of one look
+LARGEST = 32 * PAGE  # of one second's lines, when they are more than a page
+_LINE = re.compile(rb"(?P<second>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(?P<rest>\d{1,9}))?(?P<zone>Z|[+-]\d\d:\d\d) ?")
+_NOTHING_YET = re.compile(r"waiting to start|ContainerCreating|PodInitializing|does not have a host assigned")
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """Where reading goes on: after `count` lines of the moment `at` of the pod `uid`. Empty: at the beginning."""
+
+    uid: str = ""
+    at: str = ""
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some whole lines, and where to go on; `was_reset` when another pod has taken the place."""
+
+    data: bytes
+    cursor: Cursor
+    was_reset: bool = False
+
+
+def read(cluster: Cluster, pod: Pod, cursor: Cursor, *, tail: int | None = None) -> Page:
+    """Read what is new, or the last lines when nothing was read yet. Raises as Cluster.text."""
+    was_reset = bool(cursor.uid) and cursor.uid != pod.uid
+    start = Cursor(pod.uid) if was_reset or not cursor.uid else cursor
+    if not start.at and tail is not None:
+        return _last(cluster, pod, start, tail)
+    size = PAGE
+    while True:
+        raw = _ask(cluster, pod, since=_second(start.at), limit=size)
+        page = _new(raw, start, is_cut=len(raw) >= size)
+        if page.cursor != start or len(raw) < size or size >= LARGEST:
+            return replace(page, was_reset=was_reset)
+        size *= 4  # all of it was read before: one second holds more than a page
+
+
+def _last(cluster: Cluster, pod: Pod, start: Cursor, tail: int) -> Page:
+    raw = _ask(cluster, pod, tail=max(tail, 1))
+    page = _new(raw, start, is_cut=False)
+    return replace(page, data=page.data if tail else b"")
+
+
+def _ask(
+    cluster: Cluster, pod: Pod, *, since: str | None = None, tail: int | None = None, limit: int | None = None
+) -> bytes:
+    try:
+        return pods.log(
+            cluster,
+            pod.name,
+            pod.namespace,
+            container=pods.MAIN if pod.aj_id else None,
+            since=since,
+            tail=tail,
+            timestamps=True,
+            limit_bytes=limit,
+        )
+    except Refused as error:
+        if error.code == "invalid" and _NOTHING_YET.search(error.message):
+            return b""
+        raise
+
+
+def _new(raw: bytes, start: Cursor, *, is_cut: bool) -> Page:
+    """Return the lines behind a cursor, without their moments; what may go on beyond a cut waits for the next look."""
+    lines = raw.split(b"\n")
+    rest = lines.pop()
+    if rest and not is_cut:
+        lines.append(rest)
+    found: list[bytes] = []
+    at, count, seen = start.at, start.count, 0
+    for line in lines:
+        moment, words = _parted(line, at)
+        if start.at and moment < start.at:
+            continue
+        if start.at and moment == start.at:
+            seen += 1
+            if seen <= start.count:
+                continue
+        at, count = moment, (count + 1 if moment == at else 1)
+        found.append(words)
+    data = b"".join(line + b"\n" for line in found)
+    return Page(data, Cursor(start.uid, at, count))
+
+
+def _parted(line: bytes, before: str) -> tuple[str, bytes]:
+    """Return a line's moment, to nine digits so that moments sort as texts, and its words."""
+    found = _LINE.match(line)
+    if not found:
+        return before, line  # the rest of a line that held a line end of its own
+    digits = (found["rest"] or b"").ljust(9, b"0")
+    return f"{found['second'].decode()}.{digits.decode()}{found['zone'].decode()}", line[found.end() :]
+
+
+def _second(at: str) -> str | None:
+    """Return the second of a moment, as a cluster wants it; None for the beginning."""
+    return re.sub(r"\.\d{9}", "", at) or None
