@@ -70,6 +70,8 @@ FOREIGN: Mapping[str, str] = MappingProxyType(
         "HTTPS_PROXY": "proxy",
         "HTTP_PROXY": "proxy",
         "NO_PROXY": "hosts without proxy",
+        "REGISTRY_AUTH_FILE": "who this user is to registries of images",
+        "DOCKER_CONFIG": "the docker command's folder, for the same",
         "SSL_CERT_FILE": "certificate bundle",
         "REQUESTS_CA_BUNDLE": "certificate bundle",
     }
@@ -119,9 +121,6 @@ INJECTED = frozenset(
         "AJ_API_URL",
         "AJ_DEPLOYMENT_ID",
         "AJ_WORKLOAD_TOKEN_FILE",
-        "AJ_INPUT_DIR",
-        "AJ_OUTPUT_DIR",
-        "AJ_CHECKPOINT_DIR",
         "AJ_SETUP",
         "AJ_COMMAND",
         "AJ_SETUP_TIMEOUT",

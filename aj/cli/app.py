@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from aj.base import settings as environment
 from aj.base.errors import EXIT_INTERRUPTED, AjError, OptionError
-from aj.cli import bind, declare, hints, words
+from aj.cli import bind, declare, hints, tree, words
 from aj.cli.context import Context
 from aj.view.screen import Format, Streams
 
@@ -69,6 +69,8 @@ def _run(argv: Sequence[str], ctx: Context) -> int:
     ctx.said(line.found, found.command)
     if line.found.help:
         return _help(found, ctx)
+    if found.path in tree.GROUPS and declaration.needs_words and not (line.places or line.values):
+        return _help(found, ctx)  # it is a group as well, and nothing was said of what to do
     ctx.choose_format()
     ctx.tell_unknown_names()
     return chosen.run(bind.bind(found.command, chosen.Options, declaration, line), ctx)

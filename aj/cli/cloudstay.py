@@ -15,11 +15,11 @@ from aj.view import cloudjob as view
 if TYPE_CHECKING:
     from aj.cli.context import Context
     from aj.cli.remote import Remote
-    from aj.cli.run import Options
+    from aj.cli.submit import Manner
     from aj.model.cloudjob import CloudJob
 
 
-def to_the_end(place: Remote, opts: Options, ctx: Context) -> CloudJob:
+def to_the_end(place: Remote, opts: Manner, ctx: Context) -> CloudJob:
     """Stay until the job has ended and return it. Raises TimedOut, AuthError, RemoteError, DaemonError."""
     if opts.follow:
         cloudlogs.run(place, Part(Wanted(), follow=True, timeout_s=opts.wait_timeout_s), ctx)

@@ -127,6 +127,11 @@ class Declaration:
         return tuple((field, field.word) for field in self.fields if field.word)
 
     @property
+    def needs_words(self) -> bool:
+        """Whether the command does nothing without words of its own."""
+        return any(field.required for field in self.fields)
+
+    @property
     def by_spelling(self) -> Mapping[str, Declared]:
         return {name: field for field, option in self.options for name in option.spellings}
 

@@ -37,7 +37,9 @@ def run(opts: Options, ctx: Context) -> int:
     remote.refuse(found, "exec", f"`aj logs {found.id}` shows what it prints, `aj status {found.id}` its portal")
     if found.job is None:
         raise Refused(f"{opts.job} does not run yet", hint=f"`aj queue show q-{found.id}`", code="not-running")
-    plan = ctx.client.jobs.exec_plan(found.job.id, opts.command, rank=opts.rank)
+    plan = ctx.client.jobs.exec_plan(
+        found.job.id, opts.command, rank=opts.rank, stdin=opts.stdin or opts.tty, tty=opts.tty
+    )
     try:
         return proc.run_here(plan.argv, cwd=Path(plan.cwd), env=plan.env, reads=opts.stdin or opts.tty)
     except OSError as error:

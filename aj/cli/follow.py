@@ -13,7 +13,7 @@ from aj.view import job as view
 
 if TYPE_CHECKING:
     from aj.cli.context import Context
-    from aj.cli.run import Options
+    from aj.cli.submit import Manner
     from aj.model.ticket import Ticket
     from aj.model.workload import Event, Workload
 
@@ -70,7 +70,7 @@ class Watch:
         return self.job
 
 
-def to_the_end(ticket: Ticket, opts: Options, watch: Watch, ctx: Context) -> Workload:
+def to_the_end(ticket: Ticket, opts: Manner, watch: Watch, ctx: Context) -> Workload:
     """Stay until the job has ended and return it; tell where its files are. Raises TimedOut, DaemonError."""
     watch.start()
     if opts.follow:

@@ -60,7 +60,6 @@ COMMANDS: Mapping[tuple[str, ...], Mapping[str, str]] = {
         "get": "template show",
         "cat": "template show",
         "check": "template validate",
-        "diff": "template compare",
     },
     ("config",): {"ls": "config show", "list": "config show", "rm": "config unset", "delete": "config unset"},
     ("code",): {"ls": "code stats --list-all", "list": "code stats --list-all", "show": "code stats"},
@@ -69,6 +68,17 @@ COMMANDS: Mapping[tuple[str, ...], Mapping[str, str]] = {
 _NAME = "the name comes from the environment: `AJ_NAME=NAME aj run ...`"
 _TARGET = "the template says it: `target: {cpus: 4, memory: 8Gi, gpus: 1}`"
 _TAIL = "`--tail N`"
+_RENTED = "`local` is this machine as it is; a template of `aml` or `sing` chooses a machine by `sku` (`aj run -t`)"
+_RUNS = {
+    **dict.fromkeys(("--region", "--zone", "--vm-type", "--gpu-type", "--disk-size", "--disk-tier"), _RENTED),
+    "--credentials": f"nothing is rented: {_RENTED}",
+    "--name": "the name comes from the environment: `AJ_NAME=NAME aj job ...`",
+    "-t": "`aj run -t TEMPLATE` takes a template",
+    "--bind": "a job sees no folder of the machine: `--input-bucket`, or `local/host` as the image",
+    "--runtime": "podman's own setting chooses it",
+    "--network": "a job on `local` has the machine's network",
+    "--image": "the image is the first word: `aj job IMAGE -- CMD`",
+}
 # Options of other programs, and what says the same here.
 OPTIONS: Mapping[tuple[str, ...], Mapping[str, str]] = {
     ("run",): {
@@ -81,6 +91,8 @@ OPTIONS: Mapping[tuple[str, ...], Mapping[str, str]] = {
         "--image": "the template says it: `environment: {image: ...}`",
         "--detach": "without `--wait` it returns at once",
     },
+    ("job",): _RUNS,
+    ("job", "submit"): _RUNS,
     ("logs",): {"-n": _TAIL, "--lines": _TAIL, "--last": _TAIL},
     ("job", "logs"): {"-n": _TAIL, "--lines": _TAIL, "--last": _TAIL},
     ("daemon", "logs"): {"-n": _TAIL, "--lines": _TAIL},

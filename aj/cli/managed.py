@@ -11,7 +11,7 @@ from aj.store import tickets
 
 if TYPE_CHECKING:
     from aj.cli.context import Context
-    from aj.cli.run import Options
+    from aj.cli.submit import Manner
     from aj.client.jobs import Found
     from aj.model.job import JobSpec
     from aj.model.ticket import Ticket
@@ -52,7 +52,7 @@ def refuse(ticket: Ticket) -> None:
         )
 
 
-def refuse_waiting(spec: JobSpec, opts: Options) -> None:
+def refuse_waiting(spec: JobSpec, opts: Manner) -> None:
     """Refuse to wait for the end of a job of which nobody will tell. Raises OptionError before it is submitted."""
     if (opts.wait or opts.follow) and not registry.traits(spec.service).answers:
         word = "--follow" if opts.follow else "--wait"

@@ -20,6 +20,9 @@ class Options:
 
     job: Annotated[str, Word("ID", "the job, its ticket or its name", filled, values="job")]
     when_clean: Annotated[bool, Option("--when-clean", "as soon as what it left is cleaned up")] = False
+    refresh_image: Annotated[
+        bool, Option("--refresh-image", "with what the image's tag means now; else with what it meant at submission")
+    ] = False
     timeout_s: Annotated[
         float | None, Option("--timeout", "fail unless it has started within this long", "DURATION", duration)
     ] = None
@@ -31,7 +34,12 @@ def run(opts: Options, ctx: Context) -> int:
     remote.refuse(found, "resubmit", "`aj run` with the same words submits it again")
     if found.job is None:
         raise Refused(f"{opts.job} is no job yet", hint=f"`aj queue retry q-{found.id}`", code="not-a-job")
-    answer = ctx.client.jobs.resubmit(found.job.id, when_clean=opts.when_clean, start_timeout_s=opts.timeout_s)
+    answer = ctx.client.jobs.resubmit(
+        found.job.id,
+        when_clean=opts.when_clean,
+        start_timeout_s=opts.timeout_s,
+        refresh_image=opts.refresh_image,
+    )
     ctx.tell_warnings(answer.warnings)
     job = answer.workload
     item = action.item(job.id, status="ok", state=job.state.value, detail=f"revision {job.submission_revision}")

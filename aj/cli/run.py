@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import OptionError
 from aj.base.noun import dataclass
-from aj.cli import declare
+from aj.cli import buckets, declare
 from aj.cli.declare import Option, Word, choice, duration, filled
+from aj.cli.notify import Notify
 
 if TYPE_CHECKING:
     from aj.cli.context import Context
+    from aj.cli.submit import Manner
 
 SHOWS = ("argv", "files", "body", "manifest")
 
@@ -42,12 +44,25 @@ class Options:
             "--env-file", "a K=V a line, taken literally: no quotes, no expansion", "FILE", repeats=True, values="file"
         ),
     ] = ()
+    input_bucket: buckets.Input = None
+    output_bucket: buckets.Output = None
+    checkpoint_bucket: buckets.Checkpoint = None
+    input_credentials: buckets.InputCredentials = None
+    output_credentials: buckets.OutputCredentials = None
+    checkpoint_credentials: buckets.CheckpointCredentials = None
+    input_region: buckets.InputRegion = None
+    output_region: buckets.OutputRegion = None
+    checkpoint_region: buckets.CheckpointRegion = None
+    checkpoint_keep: buckets.CheckpointKeep = None
+    require_output: buckets.RequireOutput = False
+    secret: buckets.Secrets = ()
     dry_run: Annotated[bool, Option("-d --dry-run", "render, check and send nothing")] = False
     show: Annotated[
         str | None, Option("--show", "with -d: argv, files, body or manifest", "VIEW", choice(*SHOWS), values="show")
     ] = None
     show_env: Annotated[bool, Option("--show-env", "with -d: do not mask values with secret names")] = False
     strict: Annotated[bool, Option("--strict", "a warning is an error")] = False
+    notify: Notify = ()
     queue: Annotated[bool, Option("--queue", "stand in line, and return as soon as that is certain")] = False
     wait: Annotated[bool, Option("--wait", "until the job has ended")] = False
     follow: Annotated[bool, Option("--follow", "as --wait, with its log on stdout")] = False
@@ -93,12 +108,21 @@ def _check(opts: Options) -> None:
     """Refuse options that contradict each other. Raises OptionError."""
     if not opts.command[0]:
         raise OptionError("COMMAND is empty", hint="`aj run -t TEMPLATE train.py`")
-    if opts.queue and (opts.dry_run or opts.wait or opts.follow):
-        raise OptionError("`--queue` returns at once: not with `-d`, `--wait` or `--follow`")
+    if opts.queue and opts.dry_run:
+        raise OptionError("`-d` sends nothing that could stand in line", hint="leave out `--queue`")
     if (opts.show or opts.show_env) and not opts.dry_run:
         raise OptionError("`--show` and `--show-env` belong to a dry run", hint="add `-d`")
+    if opts.dry_run and opts.notify:
+        raise OptionError("`-d` sends nothing of which one could be told", hint="leave out `--notify`")
     if opts.dry_run and (opts.wait or opts.follow):
         raise OptionError("`-d` sends nothing that one could wait for", hint="leave out `--wait` and `--follow`")
+    check_manner(opts)
+
+
+def check_manner(opts: Manner) -> None:
+    """Refuse ways of submitting that contradict each other. Raises OptionError."""
+    if opts.queue and (opts.wait or opts.follow):
+        raise OptionError("`--queue` returns at once: not with `--wait` or `--follow`")
     if opts.label and not opts.follow:
         raise OptionError("`--label` belongs to `--follow`", hint="add `--follow`")
     if (opts.exit_status or opts.wait_timeout_s is not None) and not (opts.wait or opts.follow):

@@ -12,6 +12,7 @@ from aj.backend import registry
 from aj.backend.local import options as local
 from aj.base.errors import OptionError, Refused, TemplateError, UserError
 from aj.base.noun import dataclass
+from aj.cli import buckets
 from aj.store.keys import EXPERIMENT
 from aj.template import build, env, load
 from aj.template.build import Request
@@ -45,7 +46,7 @@ class Recipe:
             built = _in_workspace(built, self.opts.workspace)
         if not registry.traits(built.spec.service).is_local:
             return built
-        return replace(built, spec=replace(built.spec, umask=_umask()))
+        return replace(built, spec=replace(built.spec, umask=umask()))
 
 
 def recipe(opts: Options, ctx: Context, aj_id: str) -> Recipe:
@@ -63,8 +64,10 @@ def recipe(opts: Options, ctx: Context, aj_id: str) -> Recipe:
         experiment=_experiment(opts, ctx),
         asked=Asked(_given("-n", opts.nodes), _given("-p", opts.processes), _given("--ppn", opts.per_node)),
         env=env.pairs(opts.env, ctx.settings.env),
-        env_file=_env_files(opts.env_file, ctx.directory),
+        env_file=env_files(opts.env_file, ctx.directory),
         caller=local.lent(ctx.settings.env, ctx.config.words("local.pass_env")),
+        buckets=buckets.asked(opts),
+        secrets=opts.secret,
         amlt=opts.amlt,
         start_timeout_s=opts.timeout_s,
         max_bytes=ctx.config.number("code.max_bytes"),
@@ -105,7 +108,7 @@ def _in_workspace(built: Built, name: str) -> Built:
     return replace(built, spec=replace(spec, config={**spec.config, "target": chosen}))
 
 
-def _umask() -> int:
+def umask() -> int:
     """Return this process's mask of file modes. Not for a process with other threads: it is unset for a moment."""
     found = os.umask(0o077)
     os.umask(found)
@@ -133,7 +136,8 @@ def _experiment(opts: Options, ctx: Context) -> str | None:
         raise OptionError(f"--experiment {name}: it takes {EXPERIMENT.due}") from None
 
 
-def _env_files(files: tuple[str, ...], directory: Path) -> Mapping[str, str]:
+def env_files(files: tuple[str, ...], directory: Path) -> Mapping[str, str]:
+    """Read files of variables, the later ones over the earlier. Raises OptionError naming the file."""
     found: dict[str, str] = {}
     for file in files:
         try:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from aj.backend import registry
 from aj.base.clock import rfc3339
 from aj.base.errors import AjError, OptionError, UserError
 from aj.base.paths import PROJECT_FOLDER
-from aj.cli import leaving, managed
+from aj.cli import leaving, managed, notify
 from aj.cli import spec as specs
 from aj.cli.code import notes
 from aj.model.step import Kind
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from aj.cli.context import Context
     from aj.cli.remote import Remote
     from aj.cli.run import Options
-    from aj.cli.spec import Recipe
     from aj.model.job import JobSpec
     from aj.model.step import Step
     from aj.model.ticket import Ticket
@@ -32,9 +31,41 @@ if TYPE_CHECKING:
     from aj.wire.messages import TicketAnswer
 
 
+class Recipe(Protocol):
+    """What makes the same request again for another id."""
+
+    def built(self, aj_id: str | None = None) -> Built:
+        """Make the JobSpec. Raises TemplateError, UserError or OptionError."""
+
+
+class Manner(Protocol):
+    """What a command line says of how to submit, and of what to do then."""
+
+    @property
+    def strict(self) -> bool: ...
+    @property
+    def notify(self) -> tuple[str, ...]: ...
+    @property
+    def queue(self) -> bool: ...
+    @property
+    def wait(self) -> bool: ...
+    @property
+    def follow(self) -> bool: ...
+    @property
+    def label(self) -> bool: ...
+    @property
+    def wait_timeout_s(self) -> float | None: ...
+    @property
+    def exit_status(self) -> bool: ...
+
+
 def run(opts: Options, ctx: Context) -> int:
     """Submit and print what came of it. Raises what the daemon refuses, with the submission in its details."""
-    recipe = specs.recipe(opts, ctx, specs.draw_id())
+    return send(specs.recipe(opts, ctx, specs.draw_id()), opts, ctx)
+
+
+def send(recipe: Recipe, opts: Manner, ctx: Context) -> int:
+    """Submit what a recipe makes and print what came of it. Raises as `run`."""
     built = recipe.built()
     ctx.tell_issues(built.warnings)
     specs.tell_missing_file(built, ctx)
@@ -53,7 +84,7 @@ def run(opts: Options, ctx: Context) -> int:
     return 0
 
 
-def _check_format(opts: Options, ctx: Context) -> None:
+def _check_format(opts: Manner, ctx: Context) -> None:
     """Refuse formats that have no room for a log. Raises OptionError."""
     form = ctx.screen.format
     if opts.follow and form in (Format.NAME, Format.YAML):
@@ -62,12 +93,12 @@ def _check_format(opts: Options, ctx: Context) -> None:
         )
 
 
-def _answers_at_the_end(opts: Options, ctx: Context) -> bool:
+def _answers_at_the_end(opts: Manner, ctx: Context) -> bool:
     """Whether the one document of this command waits for the end of the job."""
     return opts.wait and not opts.follow and ctx.screen.format.is_machine
 
 
-def _stay(spec: JobSpec, ticket: Ticket, opts: Options, ctx: Context) -> int:
+def _stay(spec: JobSpec, ticket: Ticket, opts: Manner, ctx: Context) -> int:
     """Stay with the job, and answer with its end where the format has a place for it."""
     from aj.cli import follow, remote
 
@@ -89,7 +120,7 @@ def _stay(spec: JobSpec, ticket: Ticket, opts: Options, ctx: Context) -> int:
     return code
 
 
-def _stay_elsewhere(spec: JobSpec, ticket: Ticket, place: Remote, opts: Options, ctx: Context) -> int:
+def _stay_elsewhere(spec: JobSpec, ticket: Ticket, place: Remote, opts: Manner, ctx: Context) -> int:
     """Stay with a job of a workspace, as with one of this machine."""
     from aj.cli import cloudstay
     from aj.view import cloudjob
@@ -106,7 +137,7 @@ def _stay_elsewhere(spec: JobSpec, ticket: Ticket, place: Remote, opts: Options,
     return failed.exit_code if failed else 0
 
 
-def _answer(spec: JobSpec, ticket: Ticket, failed: JobFailed | None, ended: Item, opts: Options, ctx: Context) -> None:
+def _answer(spec: JobSpec, ticket: Ticket, failed: JobFailed | None, ended: Item, opts: Manner, ctx: Context) -> None:
     """Say how a job ended: its failure, or the submission with the end of its job where that is the answer."""
     if failed and opts.follow:
         ctx.screen.trouble(failed.message, failed.hint)
@@ -136,7 +167,7 @@ def check_sendable(spec: JobSpec) -> None:
 
 def tell_left_out(spec: JobSpec, ctx: Context) -> None:
     """Before a project's first submission, say which names of its root do not travel."""
-    if ctx.layout.journal(ctx.key).exists() or ctx.screen.quiet:
+    if ctx.layout.journal(ctx.key).exists() or ctx.screen.quiet or not spec.brings_code:
         return
     from aj.pack import walk
 
@@ -148,7 +179,7 @@ def tell_left_out(spec: JobSpec, ctx: Context) -> None:
 
 
 def _submit(
-    recipe: Recipe, built: Built, opts: Options, ctx: Context, taken: list[Ticket]
+    recipe: Recipe, built: Built, opts: Manner, ctx: Context, taken: list[Ticket]
 ) -> tuple[TicketAnswer, JobSpec]:
     """Promise it; a direct submission is followed to its outcome. Raises its error when it failed."""
     current = built.spec
@@ -156,17 +187,19 @@ def _submit(
     def again(aj_id: str) -> JobSpec:
         nonlocal current
         current = recipe.built(aj_id).spec
+        notify.watch_instead(ctx, built.spec.id, current, opts.notify)
         return current
 
     try:
-        answer = ctx.client.submissions.submit(
-            built.spec,
-            Mode.QUEUED if opts.queue else Mode.DIRECT,
-            wait=not opts.queue,
-            again=again,
-            accepted=taken.append,
-            told=lambda step: _tell_step(step, ctx),
-        )
+        with notify.watched(ctx, built.spec, opts.notify):
+            answer = ctx.client.submissions.submit(
+                built.spec,
+                Mode.QUEUED if opts.queue else Mode.DIRECT,
+                wait=not opts.queue,
+                again=again,
+                accepted=taken.append,
+                told=lambda step: _tell_step(step, ctx),
+            )
     except AjError as error:
         status = "unknown" if error.exit_code == 6 else "failed"
         error.details["submission"] = view.item(current, taken[0] if taken else None, status=status)
@@ -196,7 +229,7 @@ def _raise_failure(spec: JobSpec, ticket: Ticket) -> None:
     raise error
 
 
-def _show(spec: JobSpec, ticket: Ticket, opts: Options, ctx: Context) -> None:
+def _show(spec: JobSpec, ticket: Ticket, opts: Manner, ctx: Context) -> None:
     """Print the submission; where stdout belongs to the job's log, say it beside."""
     in_table = ctx.screen.format is Format.TABLE and not opts.follow and ticket.mode is not Mode.QUEUED
     if ticket.code and not in_table:
@@ -225,7 +258,7 @@ def _next(ticket: Ticket) -> tuple[str, ...]:
     return f"aj wait {ticket.id}", f"aj logs {ticket.id} -f", f"aj status {ticket.id}"
 
 
-def _tell_interrupted(spec: JobSpec, taken: list[Ticket], opts: Options, ctx: Context) -> None:
+def _tell_interrupted(spec: JobSpec, taken: list[Ticket], opts: Manner, ctx: Context) -> None:
     """Say what goes on without us: `taken` are the ticket as it was accepted, then as it ended.
 
     Nothing is written: the daemon alone knows the outcome.

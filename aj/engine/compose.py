@@ -18,11 +18,14 @@ from aj.base.errors import ConfigError
 from aj.base.noun import dataclass
 from aj.base.paths import Folders, Project
 from aj.base.settings import Settings
+from aj.bucket.door import Door
+from aj.engine.buckets import JobBuckets
 from aj.engine.engine import Engine
 from aj.engine.hub import Hub
 from aj.engine.janitor import Keep
 from aj.engine.jobs import Jobs
 from aj.engine.means import Packed
+from aj.engine.pins import Pins
 from aj.engine.programs import Programs
 from aj.engine.services import Services
 from aj.engine.steps import Steps
@@ -36,6 +39,14 @@ from aj.store.layout import Layout
 if TYPE_CHECKING:
     from aj.azure.sessions import Sessions
     from aj.engine.cloud import Cloud
+    from aj.engine.deployments import Deployments
+    from aj.engine.kube import Kube
+    from aj.engine.kubejobs import KubeJobs
+    from aj.engine.storage import Storages
+    from aj.engine.watches import Watches
+    from aj.model.cloudjob import CloudJob
+    from aj.model.handle import Handle
+    from aj.net.token import TokenSource
 
 T = TypeVar("T")
 LOG = logging.getLogger("aj.engine")
@@ -53,10 +64,20 @@ def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
     azure = _Azure(layout, settings, clock)
     slots = _get(chosen, Config.number, "local.slots")
     gpus: int | None = _get(chosen, Config.number, "local.gpus")  # None when nobody set it: then they are counted
+    door = Door(layout, settings, functools.partial(azure.tokens, chosen))
     drivers: Mapping[str, Driver] = {"local": LocalDriver(layout, settings, clock, slots=slots, gpus=gpus)}
 
     def jobs(hub: Hub) -> Jobs:
-        return Jobs(layout, drivers, clock, hub.publish, keep=keep, log=LOG.warning)
+        return Jobs(
+            layout,
+            drivers,
+            clock,
+            hub.publish,
+            keep=keep,
+            log=LOG.warning,
+            artifacts=JobBuckets(layout, door, clock),
+            resolve=Pins(settings, clock).digest,
+        )
 
     programs = Programs()
     return Engine(
@@ -64,10 +85,20 @@ def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
         folders,
         clock,
         jobs,
-        places=Services(azure.native, {"amlt": lambda: amlt(layout, settings, azure.steps, programs)}),
+        places=Services(
+            azure.native,
+            {
+                "amlt": lambda: amlt(layout, settings, azure.steps, programs),
+                "volcano": lambda: azure.kube.means(),
+            },
+        ),
         pack=packer(layout, paths.home(settings)),
         keep_final=_get(chosen, Config.number, "retention.queue"),
         cloud=azure.cloud,
+        clusters=azure.clusters,
+        deployments=functools.partial(_deployments, layout, settings, clock),
+        watches=functools.partial(_watches, layout, settings, clock),
+        storages=functools.partial(_storages, layout, door, clock),
         steps=azure.steps,
         at_end=programs.end,
     )
@@ -98,11 +129,29 @@ class _Azure:
 
         return Sessions(self.settings, self.clock)
 
+    def tokens(self, chosen: Config, tenant: str | None) -> TokenSource:
+        """Return who gives tokens by the user's own sign-in. Raises ConfigError."""
+        return self._sessions.open(chosen, tenant).tokens
+
     def cloud(self) -> Cloud:
         """Make what answers questions about Azure."""
         from aj.engine.cloud import Cloud
 
         return Cloud(self._sessions.open, self.layout, self.settings, self.clock)
+
+    @functools.cached_property
+    def kube(self) -> Kube:
+        """The means of the service that puts jobs on clusters; Azure is behind their storage."""
+        from aj.engine.kube import Clusters, Kube
+
+        clusters = Clusters(self.layout, self.settings, self.clock)
+        return Kube(clusters, self._sessions.open, self.layout, self.settings, self.clock, self.steps)
+
+    def clusters(self) -> KubeJobs:
+        """Make what answers questions about jobs on clusters."""
+        from aj.engine.kubejobs import KubeJobs
+
+        return KubeJobs(self.kube.clusters, self.kube.memory, self.clock)
 
     def native(self) -> object:
         """Make the means of the services that put jobs into a workspace."""
@@ -111,15 +160,51 @@ class _Azure:
         return Native(self._sessions.open, self.layout, self.settings, self.clock, self.steps).means()
 
 
+def _deployments(
+    layout: Layout, settings: Settings, clock: Clock, jobs: Jobs, open_project: Callable[[Project | None], object]
+) -> Deployments:
+    """Make what looks after deployments; it is imported when it is first asked for."""
+    from aj.backend.local.replica import LocalReplicas
+    from aj.engine.deployments import Deployments
+
+    replicas = LocalReplicas(settings, clock)
+    made = Deployments(layout, clock, jobs, replicas, log=LOG.warning, open_project=open_project)
+    jobs.targets = made
+    return made
+
+
+def _storages(layout: Layout, door: Door, clock: Clock) -> Storages:
+    """Make what answers questions about buckets; it is imported when it is first asked for."""
+    from aj.engine.storage import Storages
+
+    return Storages(layout, door, clock)
+
+
+def _watches(layout: Layout, settings: Settings, clock: Clock, engine: Engine[Jobs]) -> Watches:
+    """Make what watches jobs; it is imported when it is first asked for."""
+    from aj.engine import watches
+    from aj.engine.notify import Notifier
+    from aj.engine.sight import Sight
+
+    def elsewhere(of: Project | None, place: Handle) -> CloudJob | None:
+        if not registry.traits(place.service).native:
+            return None
+        return engine.cloud.job(of, place.place.replace("/", ":"), place.name).job
+
+    sight = Sight(layout, lambda job_id: engine.jobs.show(job_id).workload, elsewhere)
+    means = watches.Means(layout, clock, sight, engine.hub.publish, Notifier(settings, clock), LOG.warning)
+    return watches.Watches(means)
+
+
 def packer(layout: Layout, home: Path | None = None) -> Callable[[JobSpec], Packed]:
     """Return what selects and packs the code of a spec; `home` has the files of `~/.ssh` that may go along."""
 
     def pack(spec: JobSpec) -> Packed:
         selection = walk.select(spec.code, layout.stat_cache)
-        is_native = registry.traits(spec.service).native
-        generated = node.added(spec.code, home) if is_native else archive.NOTHING
+        gets_programs = registry.traits(spec.service).gets_programs
+        generated = node.added(spec.code, home) if gets_programs else archive.NOTHING
         code = archive.pack(selection, folder=layout.code, generated=generated)
-        told = (*selection.warnings, *(ssh.warnings(generated) if is_native else ()))
+        told = (*selection.warnings, *(ssh.warnings(generated) if gets_programs else ()))
         return Packed(code, tuple(_words(warning) for warning in told))
 
     return pack

@@ -108,7 +108,7 @@ def _store(desk: Desk, submission: Submission, body: str, traits: Traits, means:
         session=spec.session,
         request=spec,
     )
-    if not traits.moves_code:
+    if not traits.moves_code or not spec.brings_code:
         return Accepted(_put_down(desk, replace(ticket, git=_git(spec, means))), is_new=True)
     try:
         return _store_with_code(desk, ticket, spec, means)

@@ -18,12 +18,13 @@ from aj.base.noun import dataclass
 from aj.base.paths import Project
 from aj.base.settings import INJECTED
 from aj.model import names, words
+from aj.model.bucket import Buckets
 from aj.model.code import CodePlan, IgnoreLine
 from aj.model.job import JobSpec, Task
 from aj.model.json import Json
 from aj.model.names import NameStyle
 from aj.model.words import Command
-from aj.template import check, issue, script, sections, shape, tree, venv
+from aj.template import buckets, check, issue, script, sections, shape, tree, venv
 from aj.template.issue import Issue
 from aj.template.load import Resolved
 from aj.template.reader import Reader
@@ -42,7 +43,8 @@ class Request:
 
     `id` is the AJ ID; `directory` the invocation directory, absolute; `argv` the user's own words; `name` the
     value of AJ_NAME; `env` and `env_file` the pairs of the options; `caller` what the submitting shell lends to
-    a job of this machine; `service` is used when there is no template; `amlt` hands the job to that program.
+    a job of this machine; without a template `config` holds what one would say, or only `service` is used; without
+    `brings_code` the words are exactly those of an image, which may have its own; `amlt` hands the job to that program.
     """
 
     id: str
@@ -56,6 +58,11 @@ class Request:
     env_file: Mapping[str, str] = field(default_factory=dict, repr=False)
     caller: Mapping[str, str] = field(default_factory=dict, repr=False)
     service: str = "local"
+    config: Mapping[str, Json] | None = field(default=None, repr=False)
+    brings_code: bool = True
+    max_runtime_s: float | None = None
+    buckets: Buckets | None = None
+    secrets: tuple[str, ...] = ()
     amlt: bool = False
     start_timeout_s: float | None = None
     max_bytes: int | None = None
@@ -79,7 +86,7 @@ class Built:
 
 def build(resolved: Resolved | None, request: Request, *, options_of: OptionsOf) -> Built:
     """Make the JobSpec. Raises TemplateError with every issue found, UserError or OptionError on the words."""
-    config = resolved.tree if resolved else tree.section_of({"target": {"service": request.service}})
+    config = resolved.tree if resolved else tree.section_of(request.config or {"target": {"service": request.service}})
     issues = check.check(resolved, options_of=options_of) if resolved else []
     issue.stop_at_errors(issues)
     reader, job = sections.config(config)
@@ -92,7 +99,8 @@ def build(resolved: Resolved | None, request: Request, *, options_of: OptionsOf)
     path = {**lent.env, **env.job}.get("PATH", "") if facts.runs_here else None
     command = _command(request, facts, path)
     setup, lines = reader.section("environment").texts("setup"), job.lines("command")
-    missing = script.check(command.argv, request.directory, path=path, may_be_made=bool(setup or lines))
+    may_be_made = bool(setup or lines) or not request.brings_code
+    missing = script.check(command.argv, request.directory, path=path, may_be_made=may_be_made)
     notes = map(issue.note, (*lent.notes, *command.notes))
     warnings = [*issues, *decided.warnings, *env.told, *missing, *notes, *_unused(command, facts)]
     warnings += _unheard(reader) if request.amlt else []
@@ -116,8 +124,13 @@ def build(resolved: Resolved | None, request: Request, *, options_of: OptionsOf)
         tasks=env.tasks,
         config=plain_config(config),
         start_timeout_s=job.seconds("start_timeout") if request.start_timeout_s is None else request.start_timeout_s,
+        buckets=_buckets(reader, request, facts),
+        secrets=_secrets(job, request, facts),
         agent=request.agent,
         session=request.session,
+        brings_code=request.brings_code,
+        spot=reader.section("target").flag("spot") or False,
+        max_runtime_s=job.seconds("timeout") if request.max_runtime_s is None else request.max_runtime_s,
     )
     return Built(spec, tuple(issue.distinct(warnings)), command.file)
 
@@ -134,6 +147,35 @@ def plain_config(config: Section) -> dict[str, Json]:
                 env = Reader(node, []).section("submit_args").section("env").env()
                 arguments["env"] = cast(dict[str, Json], env)
     return found
+
+
+def _buckets(reader: Reader, request: Request, facts: Facts) -> Buckets | None:
+    """Return what template and command line ask of buckets. Raises TemplateError, OptionError."""
+    found = buckets.read(reader)
+    issue.stop_at_errors(reader.issues)
+    if facts.takes_buckets:
+        return buckets.merged(found, request.buckets)
+    if request.buckets is not None:
+        raise OptionError("buckets are for jobs of this machine", hint="`service: local`, or leave out `--*-bucket`")
+    if found is not None:
+        raise issue.fatal([_not_here("storage_buckets", reader)])
+    return None
+
+
+def _secrets(job: Reader, request: Request, facts: Facts) -> tuple[str, ...]:
+    """Return the names of the secrets that the job gets. Raises TemplateError, OptionError."""
+    arguments = job.section("submit_args")
+    found = tuple(dict.fromkeys((*arguments.texts("secrets"), *request.secrets)))
+    if found and not facts.takes_buckets:
+        if request.secrets:
+            raise OptionError("secrets are for jobs of this machine", hint="`service: local`, or leave out `--secret`")
+        raise issue.fatal([_not_here("secrets", arguments)])
+    return found
+
+
+def _not_here(key: str, reader: Reader) -> Issue:
+    hint = "write it in a template with `service: local`"
+    return issue.error(f"`{key}` is for jobs of this machine", reader.place(key), path=reader.at(key), hint=hint)
 
 
 def _check_amlt(request: Request, facts: Facts) -> None:
@@ -157,6 +199,8 @@ def _command(request: Request, facts: Facts, path: str | None) -> Command:
 
     `path` is the PATH of a job of this machine.
     """
+    if not request.brings_code and (request.argv or not facts.runs_here):
+        return Command(request.argv)
     if not request.argv and facts.tasks and all(task.lines for task in facts.tasks):
         return Command(())
     if not request.argv and (waiting := [task.name for task in facts.tasks if not task.lines]):

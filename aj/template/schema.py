@@ -136,6 +136,7 @@ TARGET: Forms = {
     "spread": TEXT,
     "workdir_size": QUANTITY,
     "launcher": TEXT,
+    "spot": FLAG,
 }
 ENVIRONMENT: Forms = {
     "image": TEXT,
@@ -154,6 +155,14 @@ STORAGE: Forms = {
     "is_output": FLAG,
     "mode": TEXT,
 }
+BUCKET: Forms = {"bucket": TEXT, "credentials": TEXT, "region": TEXT}
+BUCKETS: Forms = {
+    "input": _section(BUCKET),
+    "output": _section(BUCKET),
+    "checkpoint": _section(BUCKET),
+    "checkpoint_keep": _whole(1, 1000),
+    "require_output": FLAG,
+}
 CONTAINER_ARGS: Forms = {
     "shm_size": _shm_size,
     "capabilities": TEXTS,
@@ -168,6 +177,7 @@ SUBMIT_ARGS: Forms = {
     "container_args": _section(CONTAINER_ARGS),
     "max_run_duration_seconds": COUNT,
     "max_attempts": COUNT,
+    "secrets": TEXTS,
 }
 JOB: Forms = {
     "name": TEXT,
@@ -192,6 +202,7 @@ CONFIG: Forms = {
     "environment": _section(ENVIRONMENT),
     "code": _section(CODE),
     "storage": _named(STORAGE),
+    "storage_buckets": _section(BUCKETS),
     "data": _anything,
     "env_defaults": _env,
     "search": _anything,

@@ -64,12 +64,21 @@ def test_cpus_are_a_number(cpus: str, due: float) -> None:
     assert local.parse(section(f"{{target: {{service: local, cpus: {cpus}}}}}")).cpus == due
 
 
-def test_an_image_on_this_machine_is_refused_at_its_line(tmp_path: Path) -> None:
-    found = errors(tmp_path, LOCAL + "  environment:\n    image: train:1\n")
-    assert [spot(one) for one in found] == [(7, 12)]
-    assert "`image: !unset `" in (found[0].hint or "")
-    child = "base: t\nconfig: {environment: {image: !unset }}\n"
-    assert errors(tmp_path, child.replace("base: t", "base: u"), u=LOCAL + "  environment: {image: train:1}\n") == []
+@pytest.mark.rule("SB-04")
+def test_an_image_of_this_machine_is_read_as_everywhere_and_the_machine_itself_is_none(tmp_path: Path) -> None:
+    assert [spot(one) for one in errors(tmp_path, LOCAL + "  environment:\n    image: https://x/y\n")] == [(7, 12)]
+    found = local.parse(section("{target: {service: local}, environment: {image: 'r.example/train:1'}}"))
+    assert (found.facts.image, found.facts.runs_here) == ("r.example/train:1", False)
+    for words in ("{}", "{image: !unset }", "{image: local/host}"):
+        plain = local.parse(section(f"{{target: {{service: local}}, environment: {words}}}"))
+        assert plain.facts.runs_here, "nothing of the shell is withheld from a job of the machine itself"
+
+
+def test_shared_memory_counts_against_the_memory_of_a_job() -> None:
+    words = "{target: {service: local, memory: 1Gi}, jobs: [{submit_args: {container_args: {shm_size: %s}}}]}"
+    assert local.parse(section(words % "512m")).shm_bytes == 512 << 20
+    with pytest.raises(TemplateError, match="shm_size"):
+        local.parse(section(words % "2g"))
 
 
 def test_what_nothing_here_acts_on_is_told() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from aj.backend.local import podman, ranks
+from aj.backend.local import options, podman, ranks
 from aj.backend.local.podman import Container
 from aj.backend.local.ranks import Facts, Process
 from aj.model import image
@@ -41,7 +41,7 @@ def of(job: Workload, folder: Path, facts: Facts) -> list[Container]:
 def _container(job: Workload, folder: Path, facts: Facts, process: Process, rank: int) -> Container:
     spec = job.spec
     assert spec is not None, "of() has looked"
-    tag = podman.tag(folder, job.id)
+    tag, wanted = podman.tag(folder, job.id), options.of(spec)
     return Container(
         name=podman.name(tag, job.attempt, rank),
         job=tag,
@@ -54,8 +54,8 @@ def _container(job: Workload, folder: Path, facts: Facts, process: Process, rank
         cpus=_share(job.needs.cpus, job),
         memory_bytes=None if job.needs.memory_bytes is None else job.needs.memory_bytes // _count(job),
         gpus=facts.gpus or (),
-        shm_bytes=spec.shm_bytes,
-        ipc=spec.ipc,
+        shm_bytes=wanted.shm_bytes,
+        ipc=wanted.ipc,
     )
 
 

@@ -17,7 +17,7 @@ import signal
 import threading
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from aj.backend.local import attempt, containers, limits, machine, mounts, options, podman, ranks, strays
@@ -37,7 +37,7 @@ from aj.model.state import JobState
 from aj.model.workload import Needs, Workload
 from aj.net import ports
 from aj.pack import archive, unpack
-from aj.store import atomic, jobs
+from aj.store import atomic, jobs, secrets
 from aj.store.layout import Layout
 from aj.template import tree
 from aj.wire.messages import Exec, ExecPlan
@@ -166,6 +166,7 @@ class LocalDriver:
             raise
 
     def _start(self, job: Workload, folder: Path) -> Mapping[str, Json]:
+        job = self._with_secrets(job)
         place = jobs.attempt_folder(folder, job.attempt)
         atomic.make_folder(place)
         arranged = _arranged(place) or self._arrange(job, folder, place)
@@ -191,7 +192,7 @@ class LocalDriver:
         else:
             found = limits.setup(f"{job.id}-{zlib.crc32(os.fsencode(folder)):08x}", job.needs)
             path = spec.inherited.get("PATH") or self._settings.get("PATH")
-            wants = bool(_purposes(job)) or spec.shm_bytes is not None
+            wants = bool(_purposes(job)) or options.of(spec).shm_bytes is not None
             mounted = wants and mounts.are_possible()
             notes = (*found.notes, *((NOT_MOUNTED,) if wants and not mounted else ()))
             shell = proc.find("bash", path) or "/bin/sh"
@@ -215,6 +216,13 @@ class LocalDriver:
             grace_s=GRACE_S,
             mounts=_mounts(job, folder) if arranged.mounted else None,
         )
+
+    def _with_secrets(self, job: Workload) -> Workload:
+        """Return the job with the values of its secrets among its variables. Raises NotFound, AjError."""
+        spec = _spec(job)
+        if not spec.secrets:
+            return job
+        return replace(job, spec=replace(spec, env={**secrets.values(self._layout, spec.secrets), **spec.env}))
 
     def _containers(self, job: Workload, folder: Path, facts: ranks.Facts) -> tuple[Mapping[str, Json], ...]:
         """Make the containers of one start, one a process; return what starts them."""
@@ -331,6 +339,7 @@ class LocalDriver:
         """Say how to run a command inside the running job. Raises Refused when it does not run, UserError."""
         place = jobs.attempt_folder(folder, job.attempt)
         arranged = _arranged(place)
+        job = self._with_secrets(job)
         spec, rank = _spec(job), asked.rank
         if not 0 <= rank < spec.shape.world_size:
             raise UserError(f"no rank {rank}: the job has {spec.shape.world_size}, counted from 0")
@@ -376,7 +385,7 @@ class LocalDriver:
                 atomic.make_folder(aside)
                 jobs.remove_tree(aside / left.name)  # of a release that was cut off
                 os.rename(left, aside / left.name)
-        for name in ("mnt", "tmp"):
+        for name in ("mnt", "tmp", "sync"):
             jobs.remove_tree(folder / name)
 
     def teardown(self, job: Workload, folder: Path) -> None:
@@ -429,7 +438,7 @@ def _folders(job: Workload, folder: Path, mounted: bool) -> dict[str, str]:
 def _mounts(job: Workload, folder: Path) -> mounts.Mounts:
     stage = atomic.make_folder(jobs.attempt_folder(folder, job.attempt) / "mnt")
     found = tuple((name, str(folder / "mnt" / name)) for name in _purposes(job))
-    return mounts.Mounts(found, str(stage), (Purpose.INPUT.value,), _spec(job).shm_bytes)
+    return mounts.Mounts(found, str(stage), (Purpose.INPUT.value,), options.of(_spec(job)).shm_bytes)
 
 
 def _arranged(place: Path) -> Arranged | None:

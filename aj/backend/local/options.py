@@ -1,4 +1,4 @@
-"""What a template may ask of this machine: CPUs, memory, GPUs, and the environment of the submitting shell."""
+"""What a template may ask of this machine: CPUs, memory, GPUs, an image, and what its job sees of the shell."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from aj.base.noun import dataclass
+from aj.model import image
 from aj.model.job import JobSpec
 from aj.template import issue, sections, tree
 from aj.template.issue import Issue
@@ -25,28 +26,42 @@ LENT_PREFIXES = ("LC_", "CONDA_", "CUDA_", "NVIDIA_")
 
 @dataclass(frozen=True)
 class Options:
-    """What one node of the job takes: `cpus` may be a fraction. None makes no claim."""
+    """What one node of the job takes: `cpus` may be a fraction. None makes no claim.
+
+    `shm_bytes` is the size of its own /dev/shm; `ipc` is `host` for that of the machine.
+    """
 
     cpus: float | None = None
     memory_bytes: int | None = None
     gpus: int | None = None
+    shm_bytes: int | None = None
+    ipc: str | None = None
     facts: Facts = field(default_factory=Facts)
 
 
 def parse(config: Section) -> Options:
     """Read the options of this service. Raises TemplateError with every fault."""
-    reader, _ = sections.config(config)
+    reader, job = sections.config(config)
     target = reader.section("target")
     cpus, memory = target.quantity("cpus"), target.quantity("memory")
     gpus = target.whole("gpus", 0, 4096)
-    _no_image(reader)
+    found = _image(reader)
+    container = job.section("submit_args").section("container_args")
+    shm_bytes, ipc = sections.shm_size(container), container.one_of("ipc", ("host",))
+    if shm_bytes is not None and memory is not None and shm_bytes > memory.value:
+        container.wrong("shm_size", "`shm_size` counts against `memory`, and is larger", hint="raise `memory`")
     warnings = _without_effect(reader)
     issue.stop_at_errors(reader.issues)
     facts = Facts(
-        sku_rule=SkuRule.UNUSED, sku_processes=gpus or 0, runs_here=True, warnings=(*reader.issues, *warnings)
+        image=found,
+        sku_rule=SkuRule.UNUSED,
+        sku_processes=gpus or 0,
+        runs_here=image.is_host(found),
+        takes_buckets=True,
+        warnings=(*reader.issues, *warnings),
     )
     memory_bytes = None if memory is None else int(memory.value)
-    return Options(None if cpus is None else cpus.value, memory_bytes, gpus, facts)
+    return Options(None if cpus is None else cpus.value, memory_bytes, gpus, shm_bytes, ipc, facts)
 
 
 def of(spec: JobSpec) -> Options:
@@ -60,12 +75,11 @@ def lent(env: Mapping[str, str], more: Sequence[str] = ()) -> dict[str, str]:
     return {name: value for name, value in env.items() if name in names or name.startswith(LENT_PREFIXES)}
 
 
-def _no_image(reader: Reader) -> None:
-    """Refuse an image: jobs of this machine run as plain processes."""
-    environment = reader.section("environment")
-    if environment.text("image"):
-        hint = "take the image out, or write `image: !unset ` in this template, to run on the machine itself"
-        environment.wrong("image", "an image cannot run on `local` yet: its jobs are plain processes", hint=hint)
+def _image(reader: Reader) -> str | None:
+    """Read the image, if one is given; `local/host` is the machine itself."""
+    if not reader.section("environment").has("image"):
+        return None
+    return sections.image(reader)
 
 
 def _without_effect(reader: Reader) -> list[Issue]:

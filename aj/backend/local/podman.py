@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -29,7 +28,7 @@ PULL_S = 6 * 3600.0  # tens of gigabytes over a slow line
 QUICK_S = 120.0  # a storage that is cold may take long for the smallest question
 LABEL = "aj.job"
 OURS = ("PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "REGISTRY_AUTH_FILE", "DOCKER_CONFIG")
-OURS_TOO = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "TMPDIR", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF")
+OURS_TOO = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "TMPDIR")
 # What podman says when the registry has refused for good; anything else may be different in a minute.
 REFUSALS = (
     "manifest unknown",
@@ -84,10 +83,10 @@ class Podman:
         """Tell whether an image is here."""
         return self._run(["image", "exists", reference], QUICK_S).code == 0
 
-    def image_id(self, reference: str) -> str | None:
-        """Return `sha256:…` of an image that was built here, or None."""
-        found = self._run(["image", "inspect", "--format", "{{.Id}}", reference], QUICK_S)
-        return f"sha256:{decoded(found.out).strip().removeprefix('sha256:')}" if found.code == 0 else None
+    def digest(self, reference: str) -> str | None:
+        """Return the digest of an image that was built here, or None."""
+        found = self._run(["image", "inspect", "--format", "{{.Digest}}", reference], QUICK_S)
+        return decoded(found.out).strip() if found.code == 0 else None
 
     def workdir(self, reference: str) -> str:
         """Return where the programs of an image start."""
@@ -171,13 +170,9 @@ def _flags(settings: Settings) -> list[str]:
 
 def options(wanted: Container) -> list[str]:
     """Return the words that make a container."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     found = ["--name", wanted.name, "--label", f"{LABEL}={wanted.job}", "--pull", "never", "--network", "host"]
     found += ["--log-driver", "none", "--security-opt", "label=disable"]  # its output has a place, and its folders
-    found += ["--ulimit", f"nofile={hard}:{hard}"]  # podman asks for more, which not every user may have
-    if sys.platform.startswith("linux"):
-        _, processes = resource.getrlimit(resource.RLIMIT_NPROC)
-        found += ["--ulimit", f"nproc={processes}:{processes}"]
+    found += [word for limit in _limits() for word in ("--ulimit", limit)]
     found += [word for bind in wanted.binds for word in ("--volume", _bind(*bind))]
     sizes = {"--cpus": wanted.cpus, "--memory": wanted.memory_bytes, "--workdir": wanted.workdir, "--ipc": wanted.ipc}
     found += [word for name, value in sizes.items() if value is not None for word in (name, f"{value}")]
@@ -188,6 +183,22 @@ def options(wanted: Container) -> list[str]:
     if wanted.entrypoint is not None:
         found += ["--entrypoint", json.dumps([wanted.entrypoint])]
     return [*found, wanted.reference, *wanted.argv]
+
+
+def _limits() -> list[str]:
+    """Return the limits that this user has: podman asks for more by itself, which not everybody may have."""
+    _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, processes = resource.getrlimit(resource.RLIMIT_NPROC)
+    most = _most_pids()  # podman itself goes no higher, and nobody below it may
+    least = most if processes == resource.RLIM_INFINITY else min(processes, most)
+    return [f"nofile={files}:{files}", f"nproc={least}:{least}"]
+
+
+def _most_pids() -> int:
+    try:
+        return int(Path("/proc/sys/kernel/pid_max").read_text())
+    except (OSError, ValueError):
+        return 32768  # what the kernel begins with
 
 
 def _bind(source: str, target: str, read_only: bool) -> str:

@@ -1,0 +1,40 @@
+"""aj job preempt: play the loss of a spot job's host, to see the job come back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from aj.base.errors import Refused
+from aj.base.noun import dataclass
+from aj.cli import named, remote
+from aj.cli.declare import Option, Word, filled
+from aj.view import action
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which job, and whether its host comes back."""
+
+    job: Annotated[str, Word("ID", "the job, its ticket or its name", filled, values="job")]
+    restartable: Annotated[
+        bool, Option("--restartable", "the same host comes back; else it is gone with its files")
+    ] = False
+
+
+def run(opts: Options, ctx: Context) -> int:
+    """Take the host away. Raises NotFound, Refused for a job that is not on spot or has no host."""
+    found = named.find(ctx, opts.job)
+    remote.refuse(found, "job preempt", "a service of Azure takes its hosts away by itself")
+    if found.job is None:
+        raise Refused(f"{opts.job} is no job yet", hint=f"`aj queue show q-{found.id}`", code="not-a-job")
+    answer = ctx.client.jobs.preempt(found.job.id, restartable=opts.restartable)
+    ctx.tell_warnings(answer.warnings)
+    job = answer.workload
+    what = "its host comes back" if opts.restartable else "its host is gone"
+    ctx.screen.show(
+        action.done("preempt", [action.item(job.id, status="ok", state=job.state.value, detail=what)], "ok")
+    )
+    return 0
