@@ -166,6 +166,21 @@ def _stop_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks.SystemClock, "wait", wait)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cluster", action="store_true", help="run what needs the cluster that AJ_TEST_KUBECONFIG names")
+
+
+@pytest.fixture
+def real_cluster(_nothing_real: None, request: pytest.FixtureRequest) -> Path:
+    """The kubeconfig of a real cluster, for a test that may then do everything. Skipped unless asked for."""
+    if not request.config.getoption("--cluster"):
+        pytest.skip("needs a cluster: name its kubeconfig in AJ_TEST_KUBECONFIG and run `pytest --cluster`")
+    kubeconfig = os.environ.get("AJ_TEST_KUBECONFIG")
+    assert kubeconfig, "`--cluster` needs the name of a kubeconfig in AJ_TEST_KUBECONFIG"
+    GUARD.reset(active=False)
+    return Path(kubeconfig)
+
+
 @pytest.fixture
 def programs(_nothing_real: None) -> None:
     """Let this test start other programs."""
