@@ -72,7 +72,7 @@ for _at, _step in enumerate(SETUP):
     _allow(_step, *SETUP[_at + 1 :], S.RUNNING, S.RETRYING, S.FAILED, S.INVALID, by=Mover.DRIVER)
 _allow(S.RETRYING, S.QUEUED, by=Mover.SCHEDULER)
 _allow(S.RUNNING, S.FINALIZING, S.COMPLETED, S.ERRORED, S.FAILED, by=Mover.DRIVER)
-_allow(S.RUNNING, S.RETRYING, by=Mover.DRIVER)  # an application asked for another try
+_allow(S.RUNNING, S.RETRYING, S.INVALID, by=Mover.DRIVER)  # what an application may say of a job
 _allow(S.RUNNING, S.RECOVERING, by=Mover.MONITOR)
 _allow(S.FINALIZING, S.COMPLETED, S.ERRORED, S.FAILED, by=Mover.DRIVER)
 _allow(S.FINALIZING, S.RECOVERING, by=Mover.MONITOR)

@@ -96,6 +96,10 @@ class Layout:
         return self.state / "dryrun"
 
     @property
+    def watches(self) -> Path:
+        return self.state / "watches"
+
+    @property
     def answers(self) -> Path:
         return self.state / "cache"
 
