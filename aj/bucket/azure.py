@@ -237,6 +237,18 @@ class Container:
         return self._client.get_blob_client(check_name(name))
 
 
+def containers(place: Place, access: Access, settings: Settings) -> list[str]:
+    """Return the containers of an account. Raises Refused without the right to see them, and as every request."""
+    line = Line(place, access, settings)
+    from azure.storage.blob import BlobServiceClient
+
+    with BlobServiceClient(place.url, line.credential, **line.options()) as client:
+        found = line.call(
+            lambda: [str(one.name) for one in client.list_containers()], f"list the containers of {place.account}"
+        )
+    return sorted(found)
+
+
 def block_size(size_bytes: int) -> int:
     """Return how large a block has to be so that the service takes so many bytes, in whole mebibytes."""
     due = -(-size_bytes // MOST_BLOCKS)

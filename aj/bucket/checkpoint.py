@@ -184,7 +184,7 @@ class Checkpoint:
             found = digest.of(opened)
             name = manifest.blob(found.sha256)
             if self._known.get(name) == found.size:
-                progress.done(skipped=True, size_bytes=found.size)
+                progress.skip(1, found.size)
             else:
                 self._storage.put(name, digest.Checked(opened, found), progress.moved)
                 with self._guard:

@@ -68,6 +68,15 @@ class Door:
                 known = self._opened[found, bucket] = self._open(bucket, found)
             return known
 
+    def buckets(self, found: Credential) -> list[str]:
+        """Return the names of the buckets that a credential opens. Raises Refused without the right, AjError."""
+        if found.kind is Kind.DIR:
+            return folder.names(Path(found.root or str(self._layout.buckets)))
+        from aj.azure.line import Place
+        from aj.bucket.azure import containers
+
+        return containers(Place(str(found.account), "", address(found)), self._access(found), self._settings)
+
     def _open(self, bucket: str, found: Credential) -> Storage:
         if found.kind is Kind.DIR:
             return Folder(Path(found.root or str(self._layout.buckets)), bucket)

@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -156,6 +157,8 @@ class Folder:
             raise self._absent(name) from None
         except OSError as error:
             raise AjError(f"{self._file(name)}: {error.strerror}", code="unreadable-object") from error
+        if not stat.S_ISREG(found.st_mode):
+            raise self._absent(name)
         return _stored(name, found)
 
     def read(self, name: str, at: int, count: int, etag: str | None = None) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from aj.base import crash
@@ -58,6 +58,12 @@ class Upload:
         self._notes = notes
         self._chosen = chosen
         self._known = _read(notes) if notes else {}
+        self._there: Mapping[str, tuple[int, int | None]] = {}
+
+    def look(self, pace: Pace) -> None:
+        """Ask the bucket what is there: a file of the same size and time does not go up again."""
+        found = pace.insist(lambda: list(objects(self._storage)))
+        self._there = {one.name: (one.size_bytes, one.stamp) for one in found}
 
     def forget(self) -> None:
         """Know of nothing that went up: the folder begins anew."""
@@ -70,8 +76,9 @@ class Upload:
         tree = scan.scan(self._root)
         inside, left = _linked(self._root, tree.links)
         files = [file for file in (*tree.files, *inside) if self._chosen(file.name)]
-        due = [file for file in files if self._known.get(file.name) != list(file.state)]
-        told.expect(len(due), sum(file.size for file in due))
+        due = [file for file in files if not self._is_there(file)]
+        told.expect(len(files), sum(file.size for file in files))
+        told.skip(len(files) - len(due), sum(file.size for file in files) - sum(file.size for file in due))
 
         def put(file: File) -> File | None:
             return self._put(file, told)
@@ -85,6 +92,10 @@ class Upload:
         failed = tuple(_why(one) for one in carried.failed if not isinstance(one.error, Moving))
         size = sum(file.size for file in gone)
         return Uploaded(len(gone), size, len(files) - len(due), failed, (*tree.left, *left), moving)
+
+    def _is_there(self, file: File) -> bool:
+        known = self._known.get(file.name) == list(file.state)
+        return known or self._there.get(file.name) == (file.size, file.mtime_ns)
 
     def _put(self, file: File, progress: Progress) -> File | None:
         """Put one file; None when it is gone by now. Raises Moving when it was written to meanwhile."""
@@ -198,7 +209,9 @@ def download(
     if exact:
         _drop_others(root, {one.name for one in found})
     due = [one for one in found if not _is_there(root, one, known, by_notes=notes is not None)]
-    told.expect(len(due), sum(one.size_bytes for one in due))
+    total = sum(one.size_bytes for one in found)
+    told.expect(len(found), total)
+    told.skip(len(found) - len(due), total - sum(one.size_bytes for one in due))
 
     def bring(one: Stored) -> Stored:
         fetch.fetch(storage, one, root / one.name, pace, told)

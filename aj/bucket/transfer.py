@@ -137,11 +137,16 @@ class Progress:
             self.bytes += count
         self._told()
 
-    def done(self, *, skipped: bool = False, size_bytes: int = 0) -> None:
-        """Count an object; one that was there already with its size."""
+    def done(self) -> None:
+        """Count an object whose bytes went over."""
         with self._lock:
             self.objects += 1
-            if skipped:
-                self.skipped += 1
-                self.bytes += size_bytes
+        self._told()
+
+    def skip(self, objects: int, size_bytes: int) -> None:
+        """Count objects that were there already."""
+        with self._lock:
+            self.objects += objects
+            self.skipped += objects
+            self.bytes += size_bytes
         self._told()

@@ -185,6 +185,25 @@ def _kept(noun: str) -> Callable[[Settings], list[Candidate]]:
     return names
 
 
+def _buckets(settings: Settings) -> list[Candidate]:
+    return _below(paths.folders(settings).state / "buckets")
+
+
+def _credentials(settings: Settings) -> list[Candidate]:
+    named = _below(paths.folders(settings).state / "credentials")
+    return [("local", ""), *((name.removesuffix(".json"), "") for name, _ in named if name.endswith(".json"))]
+
+
+def _secrets(settings: Settings) -> list[Candidate]:
+    return _below(paths.folders(settings).state / "secrets")
+
+
+def _below(folder: Path) -> list[Candidate]:
+    if not folder.is_dir():
+        return []
+    return [(name, "") for name in sorted(os.listdir(folder)) if not name.startswith(".")]
+
+
 def _services(_: Settings) -> list[Candidate]:
     from aj.backend import registry
 
@@ -218,11 +237,17 @@ STATIC = {
     "record-state": ("intended", "submitted", "unknown", *JOB_STATES, "deleted"),
     "job-state": JOB_STATES,
     "job-kind": ("automl", "command", "labeling", "pipeline", "spark", "sweep"),
+    "storage": ("azure", "dir"),
+    "by": ("key", "sas", "sign-in"),
     "show": ("argv", "files", "body", "manifest"),
+    "notify": ("desktop", "cmd:", "webhook:https://"),
     "source": ("user", "runner", "platform"),
 }
 FINDERS = {
     "template": _templates,
+    "bucket": _buckets,
+    "credential": _credentials,
+    "secret": _secrets,
     "ticket": _tickets,
     "job": _jobs,
     "service": _services,

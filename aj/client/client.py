@@ -18,6 +18,7 @@ from aj.client.launch import Telling
 from aj.client.line import Line
 
 if TYPE_CHECKING:
+    from aj.client.buckets import Buckets
     from aj.client.cloudjobs import CloudJobs
     from aj.client.code import Code
     from aj.client.daemon import Daemon
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from aj.client.logs import Logs
     from aj.client.queue import Queue
     from aj.client.submissions import Submissions
+    from aj.client.watches import Watches
 
 
 class Client:
@@ -96,11 +98,25 @@ class Client:
         return Inventory(self._line)
 
     @functools.cached_property
+    def buckets(self) -> Buckets:
+        """Buckets, credentials and secrets."""
+        from aj.client.buckets import Buckets
+
+        return Buckets(self._line)
+
+    @functools.cached_property
     def code(self) -> Code:
         """Packed code that the daemon keeps."""
         from aj.client.code import Code
 
         return Code(self._line)
+
+    @functools.cached_property
+    def watches(self) -> Watches:
+        """Jobs of which somebody wants to hear when they move."""
+        from aj.client.watches import Watches
+
+        return Watches(self._line)
 
     @functools.cached_property
     def logs(self) -> Logs:

@@ -27,6 +27,17 @@ from aj.wire.azure import (
     SignIn,
     SkuList,
 )
+from aj.wire.bucket import (
+    BucketList,
+    CredentialList,
+    MakeBucket,
+    Objects,
+    SaveCredential,
+    SaveSecret,
+    SecretList,
+    Transfer,
+    TransferAnswer,
+)
 from aj.wire.deployment import ClaimAnswer, Create, DeploymentAnswer, DeploymentList, Targeting, Upgrade
 from aj.wire.messages import (
     Busy,
@@ -43,7 +54,6 @@ from aj.wire.messages import (
     TicketAnswer,
     TicketList,
 )
-
 from aj.wire.resources import (
     AccountList,
     DatastoreList,
@@ -54,6 +64,8 @@ from aj.wire.resources import (
     WorkspaceAnswer,
     WorkspaceList,
 )
+from aj.wire.watch import WatchDone, WatchList, WatchWish
+
 
 class Subscription(Protocol):
     """One reader of the events."""
@@ -132,6 +144,29 @@ class Deployments(Protocol):
     def cleanup(self, who: Bearer, job_id: str, execution_id: str) -> Done: ...
 
 
+class Elsewhere(Protocol):
+    """Jobs of workspaces or clusters, on behalf of a project. A workspace is one word: see `aj.engine.cloud`.
+
+    A namespace of a cluster is written as a handle without a name: `volcano://context/namespace`.
+    """
+
+    def jobs(self, project: Project | None, workspace: str, query: JobQuery) -> CloudJobList: ...
+
+    def stats(self, project: Project | None, workspace: str, query: JobQuery) -> CloudStats: ...
+
+    def job(self, project: Project | None, workspace: str, name: str, *, why: bool = False) -> CloudJobAnswer: ...
+
+    def cancel(self, project: Project | None, workspace: str, name: str) -> CloudJobAnswer: ...
+
+    def delete(self, project: Project | None, workspace: str, name: str) -> Done: ...
+
+    def files(self, project: Project | None, workspace: str, name: str, *, sizes: bool) -> LogFiles: ...
+
+    def log(
+        self, project: Project | None, workspace: str, name: str, path: str, cursor: str | None, tail: int | None
+    ) -> FilePage: ...
+
+
 class Cloud(Protocol):
     """Azure, on behalf of a project. A workspace is one word: see `aj.engine.cloud`."""
 
@@ -159,25 +194,54 @@ class Cloud(Protocol):
 
     def identities(self, project: Project | None, query: InventoryQuery) -> IdentityList: ...
 
-    def jobs(self, project: Project | None, workspace: str, query: JobQuery) -> CloudJobList: ...
 
-    def stats(self, project: Project | None, workspace: str, query: JobQuery) -> CloudStats: ...
+class Watches(Protocol):
+    """Jobs of which somebody wants to hear when they move."""
 
-    def job(self, project: Project | None, workspace: str, name: str) -> CloudJobAnswer: ...
+    def listing(self, project: str | None) -> WatchList: ...
 
-    def cancel(self, project: Project | None, workspace: str, name: str) -> CloudJobAnswer: ...
+    def add(self, project: str, folder: str | None, wish: WatchWish) -> WatchDone: ...
 
-    def delete(self, project: Project | None, workspace: str, name: str) -> Done: ...
+    def remove(self, project: str, job_id: str) -> WatchDone: ...
 
-    def files(self, project: Project | None, workspace: str, name: str, *, sizes: bool) -> LogFiles: ...
 
-    def log(
-        self, project: Project | None, workspace: str, name: str, path: str, cursor: str | None, tail: int | None
-    ) -> FilePage: ...
+class Buckets(Protocol):
+    """Buckets, transfers, credentials and secrets."""
+
+    def listing(self, credential: str | None) -> BucketList: ...
+
+    def make(self, asked: MakeBucket) -> Done: ...
+
+    def objects(
+        self, bucket: str, credential: str | None, prefix: str, cursor: str | None, limit: int
+    ) -> Objects: ...
+
+    def delete(self, bucket: str, credential: str | None) -> Done: ...
+
+    def begin(self, asked: Transfer) -> TransferAnswer: ...
+
+    def follow(self, name: str, after: int, timeout_s: float) -> TransferAnswer: ...
+
+    def stop(self, name: str) -> TransferAnswer: ...
+
+    def credentials(self) -> CredentialList: ...
+
+    def save_credential(self, asked: SaveCredential) -> Done: ...
+
+    def delete_credential(self, name: str) -> Done: ...
+
+    def secrets(self) -> SecretList: ...
+
+    def save_secret(self, asked: SaveSecret) -> Done: ...
+
+    def delete_secret(self, name: str) -> Done: ...
 
 
 class Engine(Protocol):
     """Everything that the daemon may ask."""
+
+    @property
+    def buckets(self) -> Buckets: ...
 
     @property
     def jobs(self) -> Jobs: ...
@@ -188,8 +252,13 @@ class Engine(Protocol):
     @property
     def cloud(self) -> Cloud: ...
 
+    def jobs_at(self, workspace: str) -> Elsewhere: ...
+
     @property
     def deployments(self) -> Deployments: ...
+
+    @property
+    def watches(self) -> Watches: ...
 
     def start(self) -> None: ...
 

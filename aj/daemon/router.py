@@ -20,7 +20,18 @@ from aj.daemon.front import Reply, Request
 from aj.daemon.lifecycle import Gate
 from aj.daemon.log import Log
 from aj.daemon.replay import Replays
-from aj.daemon.routes import cloudjobs, code, inventory, jobs, queue, submissions
+from aj.daemon.routes import (
+    buckets,
+    cloudjobs,
+    code,
+    deployments,
+    inventory,
+    jobs,
+    queue,
+    submissions,
+    watches,
+    workload,
+)
 from aj.daemon.stream import HungUp, Line
 from aj.wire import errors, paths
 from aj.wire.errors import Malformed, Unexpected
@@ -30,9 +41,13 @@ HANDLERS: Mapping[Route, Handler] = {
     **submissions.HANDLERS,
     **queue.HANDLERS,
     **jobs.HANDLERS,
+    **deployments.HANDLERS,
+    **workload.HANDLERS,
     **inventory.HANDLERS,
     **cloudjobs.HANDLERS,
     **code.HANDLERS,
+    **watches.HANDLERS,
+    **buckets.HANDLERS,
 }
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}\Z", re.ASCII)
 

@@ -201,10 +201,10 @@ def packer(layout: Layout, home: Path | None = None) -> Callable[[JobSpec], Pack
 
     def pack(spec: JobSpec) -> Packed:
         selection = walk.select(spec.code, layout.stat_cache)
-        gets_programs = registry.traits(spec.service).gets_programs
-        generated = node.added(spec.code, home) if gets_programs else archive.NOTHING
+        is_native = registry.traits(spec.service).native
+        generated = node.added(spec.code, home) if is_native else ssh.payload(spec.code, home)
         code = archive.pack(selection, folder=layout.code, generated=generated)
-        told = (*selection.warnings, *(ssh.warnings(generated) if gets_programs else ()))
+        told = (*selection.warnings, *ssh.warnings(generated))
         return Packed(code, tuple(_words(warning) for warning in told))
 
     return pack

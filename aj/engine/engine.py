@@ -34,9 +34,14 @@ from aj.wire.messages import Archive, Busy, Done, ProjectQueue, Prune, Pruned, S
 
 if TYPE_CHECKING:  # what asks a cloud is imported with the first question
     from aj.engine.cloud import Cloud
+    from aj.engine.deployments import Deployments
+    from aj.engine.kubejobs import KubeJobs
+    from aj.engine.storage import Storages
+    from aj.engine.watches import Watches
 
 J = TypeVar("J", bound=Jobs)
 LOG = logging.getLogger("aj.engine")
+BETWEEN = "://"  # in a word that names a place of a service, as a handle does, and no workspace
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,10 @@ class Engine(Generic[J]):
         pack: Callable[[JobSpec], Packed],
         keep_final: int = queue.KEEP_FINAL,
         cloud: Callable[[], Cloud] = lambda: _no_cloud(),
+        clusters: Callable[[], KubeJobs] = lambda: _no_clusters(),
+        deployments: Callable[[J, Callable[[Project | None], object]], Deployments] = lambda *_: _no_deployments(),
+        watches: Callable[[Engine[J]], Watches] = lambda _: _no_watches(),
+        storages: Callable[[], Storages] = lambda: _no_storages(),
         steps: Steps | None = None,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
@@ -91,6 +100,10 @@ class Engine(Generic[J]):
         self._opened: dict[str, _Opened] = {}
         self._counted: dict[str, tuple[int, int]] = {}
         self._make_cloud = cloud
+        self._make_clusters = clusters
+        self._make_deployments = deployments
+        self._make_watches = watches
+        self._make_storages = storages
         self._at_end = at_end
         self._leaving = threading.Event()
         self._began_at = clock.monotonic()
@@ -108,6 +121,10 @@ class Engine(Generic[J]):
                 self._own(key, None)
             except AjError as error:
                 LOG.warning("project %s was not taken up: %s", key, error)
+        if self._layout.deployments.is_dir():
+            self.deployments.start()
+        if self._layout.watches.is_dir():
+            self.watches.start()
         threading.Thread(target=self._prune_archives, name="archives", daemon=True).start()
 
     def _prune_archives(self) -> None:
@@ -141,6 +158,10 @@ class Engine(Generic[J]):
     def stop(self) -> None:
         """Let go of everything. What waits stays on disk; what still runs will be of unknown outcome."""
         self.begin_drain()
+        if "watches" in vars(self):
+            self.watches.stop()
+        if "deployments" in vars(self):
+            self.deployments.stop()
         self.jobs.stop()  # while the projects are still ours: it may have something to write
         self._at_end()
         for opened in self._all_opened():
@@ -155,6 +176,8 @@ class Engine(Generic[J]):
             tickets_queued=sum(waiting for _, waiting in counts),
             jobs_running=self.jobs.running(),
             jobs_queued=self.jobs.queued(),
+            replicas=self.deployments.running() if "deployments" in vars(self) else 0,
+            watches=self.watches.open_count() if "watches" in vars(self) else 0,
         )
 
     def projects(self) -> tuple[ProjectQueue, ...]:
@@ -169,6 +192,32 @@ class Engine(Generic[J]):
     def cloud(self) -> Cloud:
         """Azure. Nothing of it is imported before the first question."""
         return self._make_cloud()
+
+    @functools.cached_property
+    def deployments(self) -> Deployments:
+        """Long-running programs that take jobs. Made with the first question, or when there are some already."""
+        return self._make_deployments(self.jobs, self._open)
+
+    @functools.cached_property
+    def watches(self) -> Watches:
+        """Jobs of which somebody wants to hear. Made with the first question, or when there are some already."""
+        made = self._make_watches(self)
+        self.hub.heard = made.nudge
+        return made
+
+    @functools.cached_property
+    def buckets(self) -> Storages:
+        """Buckets, and what opens them."""
+        return self._make_storages()
+
+    @functools.cached_property
+    def clusters(self) -> KubeJobs:
+        """Jobs on clusters. Nothing of them is imported before the first question."""
+        return self._make_clusters()
+
+    def jobs_at(self, workspace: str) -> Cloud | KubeJobs:
+        """Return who knows the jobs of a workspace, or of a cluster when the word names one."""
+        return self.clusters if BETWEEN in workspace else self.cloud
 
     # Submissions
 
@@ -399,8 +448,24 @@ class Engine(Generic[J]):
         return known[1]
 
 
+def _no_clusters() -> KubeJobs:
+    raise UserError("this engine speaks to no cluster", code="no-cloud")
+
+
+def _no_storages() -> Storages:
+    raise UserError("this engine knows no buckets", code="no-buckets")
+
+
 def _no_cloud() -> Cloud:
     raise UserError("this engine speaks to no cloud", code="no-cloud")
+
+
+def _no_watches() -> Watches:
+    raise UserError("this engine watches no jobs", code="no-watches")
+
+
+def _no_deployments() -> Deployments:
+    raise UserError("this engine runs no deployments", code="no-deployments")
 
 
 def _key(project: Project | None) -> str:

@@ -14,7 +14,7 @@ from aj.base.noun import dataclass
 from aj.model.record import RecordState
 from aj.model.state import JobState
 from aj.model.workload import Event
-from aj.view import cloudjob, queue, schema, told
+from aj.view import bucket, cloudjob, queue, schema, told
 from aj.view.document import Column, Document, Form, listing, single
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ LAST_EVENTS = 8  # an ordinary life and what happened lately of a longer one; `-
 # A status of which nothing is known yet.
 NOTHING: Item = {
     **dict.fromkeys(("workload", "cloud", "ticket", "jobsAhead", "retry", "retry_text", "logs")),
-    **dict.fromkeys(("processes_text", "files_text")),
+    **dict.fromkeys(("processes_text", "files_text", "checkpoint", "checkpoint_where", "checkpoint_text")),
     "events": (),
     "eventsTotal": 0,
 }
@@ -67,6 +67,8 @@ FIELDS = (
     Column("duration", "workload.duration_s", Form.SECONDS),
     Column("terminating since", "workload.terminatingSince", Form.TIME),
     Column("cleanup pending", "workload.cleanupError"),
+    Column("checkpoint bucket", "checkpoint_where"),
+    Column("checkpoint", "checkpoint_text"),
     Column("data error", "workload.dataError"),
     Column("files", "files_text"),
     Column("logs"),
@@ -241,6 +243,9 @@ def status_item(answer: JobAnswer, now: float) -> Item:
         "retry_text": _retry_text(job.retry, now),
         "processes_text": _processes_text(job),
         "files_text": files_text(job),
+        "checkpoint": bucket.checkpoint_item(answer.checkpoints),
+        "checkpoint_where": bucket.checkpoint_where(answer.checkpoints),
+        "checkpoint_text": bucket.checkpoint_text(answer.checkpoints, now),
         "logs": answer.logs,
     }
 
@@ -307,8 +312,13 @@ def _retry_text(retry: Retry | None, now: float) -> str | None:
 
 def why(answer: JobAnswer) -> Document:
     """Make the list of what keeps a job from running, the first obstacle first."""
-    items: list[Item] = [{"place": at, "reason": reason} for at, reason in enumerate(_obstacles(answer), start=1)]
-    body: Item = {"id": answer.workload.id, "state": answer.workload.state.value, "items": tuple(items)}
+    return obstacles(answer.workload.id, answer.workload.state.value, _obstacles(answer))
+
+
+def obstacles(job_id: str, state: str, reasons: Sequence[str]) -> Document:
+    """Make the list of what keeps a job in its state, the first obstacle first."""
+    items: list[Item] = [{"place": at, "reason": reason} for at, reason in enumerate(reasons, start=1)]
+    body: Item = {"id": job_id, "state": state, "items": tuple(items)}
     return Document("job.why", body, rows=items, columns=(Column("place", form=Form.NUMBER), Column("reason")))
 
 
@@ -416,6 +426,9 @@ def schemas() -> Mapping[str, Schema]:
         retry_text=maybe_text,
         processes_text=maybe_text,
         files_text=maybe_text,
+        checkpoint=schema.maybe(bucket.checkpoint_schema()),
+        checkpoint_where=maybe_text,
+        checkpoint_text=maybe_text,
         logs=maybe_text,
     )
     obstacle = schema.record(place=schema.WHOLE, reason=schema.TEXT)
@@ -424,5 +437,5 @@ def schemas() -> Mapping[str, Schema]:
     return {
         "job.list": schema.listing(listed, scope=maybe_text, failures=told.failures_schema()),
         "status": schema.single(one),
-        "job.why": schema.record(id=schema.TEXT, state=state, items=schema.many(obstacle)),
+        "job.why": schema.record(id=schema.TEXT, state=schema.TEXT, items=schema.many(obstacle)),
     }

@@ -110,8 +110,12 @@ WORK_CLEANUP = Route("POST", "/v1/deployments/{name}/jobs/{id}/cleanup", "worklo
 
 CODE_PRUNE = Route("POST", "/v1/code/prune", "code", holds=True, keyed=True)
 
+WATCHES = Route("GET", "/v1/watches", "watches", ("all",))
+WATCH_ADD = Route("POST", "/v1/watches", "watches", holds=True, keyed=True)
+WATCH_REMOVE = Route("DELETE", "/v1/watches/{id}", "watches", holds=True, keyed=True)
+
 JOURNAL = Route("GET", "/v1/journal", "journal", ("all", "limit"))
-EVENTS = Route("GET", "/v1/events", "events", ("project",))
+EVENTS = Route("GET", "/v1/events", "events", ("project", "timeout_s"))
 
 _FRESH = ("subscription", "refresh")
 _QUERY = ("state", "experiment", "kind", "tag", "since_s", "archived", "limit")
@@ -129,12 +133,26 @@ ACCOUNTS = Route("GET", "/v1/storage-accounts", "azure", _FRESH, holds=True)
 IDENTITIES = Route("GET", "/v1/identities", "azure", _FRESH, holds=True)
 CLOUD_JOBS = Route("GET", "/v1/workspaces/{ws}/jobs", "azure", _QUERY, holds=True)
 CLOUD_STATS = Route("GET", "/v1/workspaces/{ws}/stats", "azure", _QUERY, holds=True)
-CLOUD_JOB = Route("GET", "/v1/workspaces/{ws}/jobs/{name}", "azure", holds=True)
+CLOUD_JOB = Route("GET", "/v1/workspaces/{ws}/jobs/{name}", "azure", ("why",), holds=True)
 CLOUD_CANCEL = Route("POST", "/v1/workspaces/{ws}/jobs/{name}/cancel", "azure", holds=True, keyed=True)
 CLOUD_DELETE = Route("DELETE", "/v1/workspaces/{ws}/jobs/{name}", "azure", holds=True, keyed=True)
 CLOUD_PRUNE = Route("POST", "/v1/workspaces/{ws}/code/prune", "azure", holds=True, keyed=True)
 CLOUD_FILES = Route("GET", "/v1/workspaces/{ws}/jobs/{name}/files", "azure", ("sizes",), holds=True)
 CLOUD_LOG = Route("GET", "/v1/workspaces/{ws}/jobs/{name}/logs", "azure", ("file", "cursor", "tail"), holds=True)
+
+BUCKETS = Route("GET", "/v1/buckets", "buckets", ("credential",), holds=True)
+BUCKET_MAKE = Route("POST", "/v1/buckets", "buckets", holds=True, keyed=True)
+BUCKET = Route("GET", "/v1/buckets/{name}", "buckets", ("credential", "prefix", "cursor", "limit"), holds=True)
+BUCKET_DELETE = Route("DELETE", "/v1/buckets/{name}", "buckets", ("credential",), holds=True, keyed=True)
+TRANSFER = Route("POST", "/v1/transfers", "buckets", holds=True, keyed=True, begins=True)
+TRANSFER_LOOK = Route("GET", "/v1/transfers/{id}", "buckets", ("after", "timeout_s"), holds=True)
+TRANSFER_STOP = Route("DELETE", "/v1/transfers/{id}", "buckets", holds=True, keyed=True)
+CREDENTIALS = Route("GET", "/v1/credentials", "buckets")
+CREDENTIAL_SAVE = Route("POST", "/v1/credentials", "buckets", holds=True, keyed=True)
+CREDENTIAL_DELETE = Route("DELETE", "/v1/credentials/{name}", "buckets", holds=True, keyed=True)
+SECRETS = Route("GET", "/v1/secrets", "buckets")
+SECRET_SAVE = Route("POST", "/v1/secrets", "buckets", holds=True, keyed=True)
+SECRET_DELETE = Route("DELETE", "/v1/secrets/{name}", "buckets", holds=True, keyed=True)
 
 ALL: tuple[Route, ...] = tuple(value for value in dict(globals()).values() if isinstance(value, Route))
 CAPABILITIES: tuple[str, ...] = tuple(sorted({route.capability for route in ALL}))
@@ -146,6 +164,10 @@ NOUNS = {
     "jobs": "job",
     "workspaces": "job",
     "deployments": "deployment",
+    "buckets": "bucket",
+    "transfers": "transfer",
+    "credentials": "credential",
+    "secrets": "secret",
 }
 
 

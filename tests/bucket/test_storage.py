@@ -81,6 +81,12 @@ def test_a_listing_is_complete_and_in_order(bucket: Storage) -> None:
     assert paged == sorted(names)
 
 
+def test_a_part_of_names_is_no_object(bucket: Storage) -> None:
+    bucket.put("a/b", Bytes(b"1"))
+    with pytest.raises(NotFound):
+        bucket.head("a")
+
+
 def test_of_many_conditional_writers_one_wins_each_round(bucket: Storage) -> None:
     start = threading.Barrier(4)
     won: list[str] = []

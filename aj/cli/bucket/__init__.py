@@ -1,0 +1,1 @@
+"""aj bucket: buckets of this machine and of saved credentials."""

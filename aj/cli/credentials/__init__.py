@@ -1,0 +1,1 @@
+"""aj credentials: what opens storage elsewhere."""

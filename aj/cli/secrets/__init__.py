@@ -1,0 +1,1 @@
+"""aj secrets: values that jobs are given by name."""

@@ -1,0 +1,34 @@
+"""One transfer, with its progress on stderr. Ctrl-C stops it; begun again, it goes on where it was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aj.base.clock import SYSTEM
+from aj.view import bucket as view
+from aj.wire.bucket import Direction, Transfer, TransferState
+
+if TYPE_CHECKING:
+    from aj.cli.context import Context
+
+EVERY_S = 1.0  # between two lines of progress on a terminal
+SELDOM_S = 30.0  # and where nobody looks on
+
+
+def carry(ctx: Context, direction: Direction, where: str, path: str, credential: str | None) -> int:
+    """Carry a transfer out and print what it did. Raises NotFound, Refused, OutcomeUnknown, and what stopped it."""
+    bucket, _, prefix = where.partition("/")
+    asked = Transfer(direction, bucket, str(ctx.directory / path), prefix, credential)
+    every_s = EVERY_S if ctx.screen.streams.err_is_terminal else SELDOM_S
+    told = SYSTEM.monotonic()
+    answer = None
+    for answer in ctx.client.buckets.transfer(asked):
+        now = SYSTEM.monotonic()
+        if answer.state is TransferState.RUNNING and now - told >= every_s:
+            told = now
+            ctx.screen.progress(view.progress(answer))
+    assert answer is not None, "a transfer tells how it begins"
+    if answer.problem:
+        ctx.screen.trouble(answer.problem, "the same command goes on where it was")
+    ctx.screen.show(view.moved(answer))
+    return 0 if answer.state is TransferState.DONE else 1
