@@ -46,7 +46,7 @@ class Janitor:
         keep: Keep,
         cleaned: Callable[[Workload], None],
         artifacts: Artifacts,
-        released: Callable[[], None],
+        look_again: Callable[[], None],
     ) -> None:
         self._lifecycle = lifecycle
         self._layout = layout
@@ -55,7 +55,7 @@ class Janitor:
         self._keep = keep
         self._cleaned = cleaned
         self._artifacts = artifacts
-        self._released = released
+        self._look_again = look_again
         self._due: dict[str, float] = {}
         self._pauses: dict[str, float] = {}
         self._next_removal = 0.0
@@ -115,7 +115,7 @@ class Janitor:
             hosts = without_host(job, rfc3339(self._clock.now()), released=True)
             self._lifecycle.note(job_id, hosts=hosts, cleanup_error=None)
         self._is_done(job_id)
-        self._released()
+        self._look_again()
 
     def _is_done(self, job_id: str) -> None:
         self._due.pop(job_id, None)
@@ -130,6 +130,7 @@ class Janitor:
                 self._lifecycle.note(job.id, cleanup_error=words)
             except AjError:
                 return  # the same disk, most likely; the next try writes it
+            self._look_again()  # what the job waits for has changed
 
     def remove_old(self, projects: Collection[str]) -> None:
         """Remove old outputs and old records of jobs that are over, in the projects that are ours."""

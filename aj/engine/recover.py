@@ -46,12 +46,12 @@ class Recovery:
 
     def _restart(self, job: Workload) -> None:
         """Start the job again on the host that it had."""
-        if RESTARTING not in job.facts:
-            number = job.attempt + 1
-            job = self.lifecycle.note(job.id, attempt=number, facts={**job.facts, RESTARTING: number})
-        crash.point("recover.before-restart")
+        driver, folder = self.drivers[job.service], self.folder(job)
         try:
-            facts = self._start(job)
+            driver.revive(self.whole(job), folder)
+            job = self._numbered(job)
+            crash.point("recover.before-restart")
+            facts = driver.step(JobState.STARTING, self.whole(job), folder)
         except SetupInvalid as error:
             self.lifecycle.move(job.id, JobState.FAILED, Mover.MONITOR, error.message, reason="invalid")
             return
@@ -61,10 +61,12 @@ class Recovery:
         crash.point("recover.after-restart")
         self._runs(job, facts)
 
-    def _start(self, job: Workload) -> Mapping[str, Json]:
-        whole, folder, driver = self.whole(job), self.folder(job), self.drivers[job.service]
-        driver.revive(whole, folder)
-        return driver.step(JobState.STARTING, whole, folder)
+    def _numbered(self, job: Workload) -> Workload:
+        """Give the next start its number, once, before anything is begun."""
+        if RESTARTING in job.facts:
+            return job
+        number = job.attempt + 1
+        return self.lifecycle.note(job.id, attempt=number, facts={**job.facts, RESTARTING: number})
 
     def _runs(self, job: Workload, facts: Mapping[str, Json]) -> None:
         found = {name: value for name, value in {**job.facts, **facts}.items() if name not in (RESTARTING, "notes")}

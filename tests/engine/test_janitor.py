@@ -16,7 +16,7 @@ from aj.model.state import JobState
 from aj.model.workload import Workload
 from aj.store import joblogs, jobs
 from tests.conftest import Home, MovedClock
-from tests.engine.test_jobs import Told
+from tests.engine.play import Told
 from tests.jobs import workload
 
 

@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,16 +19,15 @@ from aj.base import clock as clocks
 from aj.base import crash, paths, proc
 from aj.base.clock import rfc3339
 from aj.base.errors import AjError, NotFound, Refused, UserError
-from aj.engine.jobs import Jobs
-from aj.model.job import JobSpec
 from aj.model.json import Json
 from aj.model.state import JobState
 from aj.model.ticket import Mode
-from aj.model.workload import Needs, Workload
+from aj.model.workload import Workload
 from aj.store import jobs, jsonl
-from aj.wire.messages import Exec, ExecPlan
+from aj.wire.messages import Exec
 from tests.conftest import Home
-from tests.jobs import EARLY, spec
+from tests.engine.play import Play
+from tests.jobs import EARLY
 from tests.yard import PROJECT, Yard, is_gone
 
 S = JobState
@@ -220,142 +219,6 @@ def test_the_same_submission_is_admitted_once_and_another_of_its_id_not_at_all(y
     yard.admit(wanted)
     assert [job.id for job in yard.engine.list(PROJECT, [S.COMPLETED], 5).jobs] == [wanted.id]
     assert yard.engine.find("ffffffff") is None
-
-
-# With a driver that does as it is told
-
-
-class HandClock:
-    """A clock that the test moves, and that wakes whoever waits for it."""
-
-    def __init__(self) -> None:
-        self.at = 1_800_000_000.0
-
-    def now(self) -> float:
-        return self.at
-
-    def monotonic(self) -> float:
-        return self.at
-
-    def wait(self, event: threading.Event, timeout_s: float) -> bool:
-        limit = self.at + timeout_s
-        while not event.wait(0.002):
-            if self.at >= limit:
-                return False
-        return True
-
-    def sleep(self, seconds: float) -> None:
-        self.at += seconds
-
-
-@dataclass
-class Told:
-    """A driver whose steps, processes and teardown go as the test says."""
-
-    place: Needs = field(default_factory=lambda: Needs(4.0, 1 << 30, 0))
-    places: int = 2
-    fails: dict[JobState, list[Exception]] = field(default_factory=dict)
-    teardowns: list[Exception] = field(default_factory=list)
-    ends: dict[str, Observation] = field(default_factory=dict)
-    done: list[tuple[str, str]] = field(default_factory=list)
-    ask: threading.Event = field(default_factory=threading.Event)
-    releases: list[Exception] = field(default_factory=list)
-    comes_back: bool = True
-
-    def steps(self, job: Workload) -> Sequence[JobState]:
-        return (S.PROVISIONING, S.DOWNLOADING, S.STARTING) if job.image else (S.PROVISIONING, S.STARTING)
-
-    def capacity(self) -> Needs:
-        return self.place
-
-    def slots(self) -> int:
-        return self.places
-
-    def needs(self, spec: JobSpec) -> Needs:
-        return Needs(cpus=float(spec.env.get("CPUS", "1")))
-
-    def step(self, state: JobState, job: Workload, folder: Path) -> Mapping[str, Json]:
-        assert job.spec is not None
-        self.done.append((job.id, state.value))
-        if self.fails.get(state):
-            raise self.fails[state].pop(0)
-        return {state.value: True, "notes": [f"{state.value} was noted"]}
-
-    def observe(self, job: Workload, folder: Path) -> Observation:
-        return self.ends.get(job.id, Observation(Fate.RUNNING))
-
-    def wait(self, job: Workload, folder: Path, stop: threading.Event) -> Observation:
-        while job.id not in self.ends and not stop.wait(0.002):
-            pass
-        return self.observe(job, folder)
-
-    def terminate(self, job: Workload, folder: Path, grace_s: float) -> None:
-        self.done.append((job.id, f"terminate {grace_s:g}"))
-        self.ends[job.id] = Observation(Fate.EXITED, exit_code=143)
-
-    def exec_plan(self, job: Workload, folder: Path, asked: Exec) -> ExecPlan:
-        return ExecPlan(asked.argv, {}, str(folder))
-
-    def preempt(self, job: Workload, folder: Path) -> None:
-        self.done.append((job.id, "preempt"))
-        self.ends[job.id] = Observation(Fate.LOST, message="the supervisor is gone")
-
-    def revive(self, job: Workload, folder: Path) -> None:
-        self.done.append((job.id, "revive"))
-        if not self.comes_back or (job.preempted and not job.can_restart):
-            raise SetupFailed("the host is gone")
-        self.ends.pop(job.id, None)
-
-    def release(self, job: Workload, folder: Path) -> None:
-        self.done.append((job.id, "release"))
-        if self.releases:
-            raise self.releases.pop(0)
-        self.ends.pop(job.id, None)
-
-    def teardown(self, job: Workload, folder: Path) -> None:
-        self.done.append((job.id, "teardown"))
-        if self.teardowns:
-            raise self.teardowns.pop(0)
-
-
-@dataclass
-class Play:
-    """An engine with a driver that does as it is told, and a clock moved by hand."""
-
-    home: Home
-    driver: Told = field(default_factory=Told)
-    clock: HandClock = field(default_factory=HandClock)
-    engine: Jobs = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.home.layout.prepare()
-        self.again()
-
-    def again(self) -> Jobs:
-        self.engine = Jobs(self.home.layout, {"local": self.driver}, self.clock, lambda *_: None)
-        return self.engine
-
-    def admit(self, job_id: str, **changes: object) -> None:
-        self.clock.at += 1
-        at = rfc3339(self.clock.at)
-        self.engine.admit(
-            spec(job_id, **changes), None, ticket=job_id, project_key=PROJECT, accepted_at=at, mode=Mode.QUEUED
-        )
-
-    def until(self, job_id: str, *states: JobState, cleaned: bool = False) -> Workload:
-        limit = clocks.SYSTEM.monotonic() + 20
-        answer = self.engine.show(job_id)
-        while answer.workload.state not in states or (cleaned and answer.workload.cleaned_at is None):
-            assert clocks.SYSTEM.monotonic() < limit, answer
-            answer = self.engine.wait(job_id, answer.events[-1].number, 0.05)
-        return answer.workload
-
-    def that(self, holds: object) -> None:
-        """Wait until a condition holds."""
-        limit = clocks.SYSTEM.monotonic() + 20
-        while not holds():  # type: ignore[operator]
-            assert clocks.SYSTEM.monotonic() < limit
-            threading.Event().wait(0.005)
 
 
 @pytest.fixture
