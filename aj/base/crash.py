@@ -41,6 +41,13 @@ POINTS = (
     "claim.after-write",
     "outcome.before-write",
     "outcome.after-write",
+    "checkpoint.after-blob",
+    "checkpoint.before-manifest",
+    "checkpoint.before-head",
+    "checkpoint.after-head",
+    "upload.after-object",
+    "sync.after-restore",
+    "sync.after-last",
 )
 
 
