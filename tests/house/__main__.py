@@ -21,8 +21,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 HOUSE = Path(__file__).resolve().parents[2]
-PACKAGES = ("zsh", "fish", "mandoc", "man-db", "shellcheck", "busybox", "pigz")
-PROGRAMS = ("zsh", "fish", "mandoc", "man", "shellcheck", "busybox", "pigz")
+PACKAGES = ("zsh", "fish", "mandoc", "man-db", "shellcheck", "busybox", "pigz", "docker-registry", "podman", "runc")
+PROGRAMS = ("zsh", "fish", "mandoc", "man", "shellcheck", "busybox", "pigz", "docker-registry", "podman", "runc")
 
 
 def say(words: str) -> None:
