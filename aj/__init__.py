@@ -273,15 +273,74 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # importing `typing` for it would cost a part of every start
 if TYPE_CHECKING:
-    from aj.client.client import Client
+    from aj.base.errors import (
+        AjError,
+        AuthError,
+        ConfigError,
+        DaemonError,
+        JobFailed,
+        NotFound,
+        OutcomeUnknown,
+        Refused,
+        RemoteError,
+        TemplateError,
+        TimedOut,
+        Unavailable,
+        UserError,
+    )
+    from aj.client.api import Client
+    from aj.client.asynchronous import AsyncClient, AsyncJob
+    from aj.client.errors import (
+        JobSubmissionChanged,
+        JobSubmissionExpired,
+        JobSubmissionTerminated,
+        JobSubmissionUncertain,
+        WorkloadWaitTimeout,
+    )
+    from aj.client.job import Job, Ran, Status
+    from aj.model.state import JobState
 
-__all__ = ["Client"]
+__all__ = [
+    "AjError",
+    "AsyncClient",
+    "AsyncJob",
+    "AuthError",
+    "Client",
+    "ConfigError",
+    "DaemonError",
+    "Job",
+    "JobFailed",
+    "JobState",
+    "JobSubmissionChanged",
+    "JobSubmissionExpired",
+    "JobSubmissionTerminated",
+    "JobSubmissionUncertain",
+    "NotFound",
+    "OutcomeUnknown",
+    "Ran",
+    "Refused",
+    "RemoteError",
+    "Status",
+    "TemplateError",
+    "TimedOut",
+    "Unavailable",
+    "UserError",
+    "WorkloadWaitTimeout",
+]
+_ROOMS = {
+    "Client": "client.api",
+    **dict.fromkeys(("AsyncClient", "AsyncJob"), "client.asynchronous"),
+    **dict.fromkeys(("Job", "Ran", "Status"), "client.job"),
+    "JobState": "model.state",
+    "WorkloadWaitTimeout": "client.errors",
+    **dict.fromkeys((name for name in __all__ if name.startswith("JobSubmission")), "client.errors"),
+}
 
 
 def __getattr__(name: str) -> object:
-    """Import the client when it is asked for: a command that needs none does not pay for it."""
-    if name == "Client":
-        from aj.client.client import Client
+    """Import a name when it is asked for: a command that needs none does not pay for it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'aj' has no attribute {name!r}")
+    from importlib import import_module
 
-        return Client
-    raise AttributeError(f"module 'aj' has no attribute {name!r}")
+    return getattr(import_module(f"aj.{_ROOMS.get(name, 'base.errors')}"), name)

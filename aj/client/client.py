@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from aj.client.cloudjobs import CloudJobs
     from aj.client.code import Code
     from aj.client.daemon import Daemon
+    from aj.client.deployments import Deployments
     from aj.client.events import Events
     from aj.client.inventory import Inventory
     from aj.client.jobs import Jobs
@@ -117,6 +118,13 @@ class Client:
         from aj.client.watches import Watches
 
         return Watches(self._line)
+
+    @functools.cached_property
+    def deployments(self) -> Deployments:
+        """Deployments: list, show, make, change, remove, send jobs there."""
+        from aj.client.deployments import Deployments
+
+        return Deployments(self._line)
 
     @functools.cached_property
     def logs(self) -> Logs:

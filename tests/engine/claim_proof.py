@@ -511,7 +511,8 @@ class World:
                 replica.drains = False
                 for job in list(replica.jobs):
                     self._finish(replica, job)
-                self._look_for_work(replica)
+                if replica.lives:
+                    self._look_for_work(replica)
             self.notice()
             self.round()
             self.look()
@@ -522,7 +523,7 @@ class World:
 
     def _finish(self, replica: Replica, job: CurrentJob) -> None:
         replica.jobs.remove(job)
-        with contextlib.suppress(JobTerminated, ExecutionOver):
+        with contextlib.suppress(JobTerminated, ExecutionOver, Gone):
             job.complete()
 
     def _check_ends(self, job_id: str, revision: int) -> None:

@@ -34,7 +34,7 @@ TABLE: dict[str, dict[str, str]] = {
         "downloading": "syncing starting running retrying failed invalid",
         "syncing": "starting running retrying failed invalid",
         "starting": "running retrying failed invalid",
-        "running": "finalizing completed errored failed retrying",
+        "running": "finalizing completed errored failed retrying invalid",
         "finalizing": "completed errored failed",
     },
     "monitor": {"running": "recovering", "finalizing": "recovering", "recovering": "running queued failed"},
