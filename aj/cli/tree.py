@@ -32,6 +32,8 @@ ORDER: Mapping[str, tuple[str, ...]] = {
 # Other spellings of a path. They run the same code and stand in no list.
 ALIASES: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("tl",): ("template", "list"),
+    ("pull",): ("template", "pull"),
+    ("push",): ("template", "push"),
     ("jl",): ("job", "list"),
     ("js",): ("job", "show"),
     ("jc",): ("job", "cancel"),

@@ -281,11 +281,17 @@ def _change(
         if is_old:
             for key in layer.names():
                 found = layer.find(key)
-                _put(document, key, found.value if found else None, file)
+                _put(document, key, _kept(found) if found else None, file)
         change(document)
         atomic.make_folder(file.parent)
         atomic.write_bytes(file, tomlkit.dumps(document).encode())
     return f"the settings of {OLD_FILE} now stand in {FILE}; {OLD_FILE} is no longer read" if is_old else None
+
+
+def _kept(setting: Setting) -> Json:
+    """Return a value of the old file as it may stand in the new one: an address without credentials."""
+    kind = KEYS[setting.key].kind
+    return kind.typed(setting.value) if kind is keys.REPOSITORY and isinstance(setting.value, str) else setting.value
 
 
 def _put(document: MutableMapping[str, Json], key: str, value: Json, file: Path) -> None:

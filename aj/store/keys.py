@@ -154,7 +154,14 @@ def _of_the_daemon(says: str, kind: Kind, default: Json = None) -> Key:
     return Key(says, kind, default, Scope.USER, needs_restart=True)
 
 
+def _without_credentials(word: str) -> Json:
+    from aj.model import repository  # 5 ms, only when one is written
+
+    return repository.without_credentials(word)
+
+
 TEXT = Kind("text", _filled)
+REPOSITORY = Kind("text: owner/name, an address or a path", _filled, _without_credentials)
 NAME = Kind("the name of a template: letters, digits, `_`, `.` and `-`", _matching(_NAME))
 EXPERIMENT = Kind("a name of letters, digits, `_` and `-`, at most 255, not beginning with `-`", _matching(_EXPERIMENT))
 ZONE = Kind("an IANA time zone such as Europe/Berlin, or `system`", _zone)
@@ -180,7 +187,7 @@ KEYS: Mapping[str, Key] = MappingProxyType(
         "storage.allow_account_key": Key(
             "upload by the account's key where the user has no right", YES_NO, False, Scope.USER
         ),
-        "template_repo": Key("repository that templates are shared by", TEXT),
+        "template_repo": Key("repository that templates are shared by", REPOSITORY),
         "dashboard.page_size": Key("rows that a dashboard asks for at once", whole(1, 200), 50),
         "daemon.idle": _of_the_daemon("how long an idle daemon stays; 0 is for ever", DURATION, "1h"),
         "logs.keep": _of_the_daemon("newest output of a job that is kept in any case", SIZE, "1Mi"),

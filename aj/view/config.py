@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aj.base import paths
+from aj.base import paths, redact
 from aj.store.keys import KEYS
 from aj.view import schema
 from aj.view.document import Column, Document, Form, result
@@ -32,7 +32,7 @@ def item(setting: Setting, here: Path) -> Item:
     shown = f"{paths.shown(place.file, here)}" + (f":{place.line}" if place and place.line else "") if place else None
     return {
         "key": setting.key,
-        "value": setting.value,
+        "value": _shown(setting),
         "source": setting.source,
         "file": place.file if place else None,
         "line": (place.line or None) if place else None,
@@ -49,7 +49,12 @@ def settings(found: Sequence[Setting], here: Path) -> Document:
 
 def one(setting: Setting, here: Path) -> Document:
     """Make the document of one setting; its text is the value alone."""
-    return Document("config", {"items": (item(setting, here),)}, text=written(setting.value))
+    return Document("config", {"items": (item(setting, here),)}, text=written(_shown(setting)))
+
+
+def _shown(setting: Setting) -> Json:
+    """Return the value without the password that an address may hold."""
+    return redact.text(setting.value) if isinstance(setting.value, str) and "://" in setting.value else setting.value
 
 
 def written(value: Json) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aj.base import paths
+from aj.base import paths, redact
 from aj.view import schema
 from aj.view.document import result
 
@@ -27,13 +27,14 @@ def made(
     """Make the document of a project; nothing written is `noop`. `settings` are those that were settled."""
     verb = "would write" if is_dry else "wrote"
     lines = [f"{verb} {paths.shown(path, here)}" for path in written] or ["nothing to do"]
-    lines += [f"{key} = {value}" for key, value in (settings or {}).items()]
+    settled = {key: redact.text(value) for key, value in (settings or {}).items()}
+    lines += [f"{key} = {value}" for key, value in settled.items()]
     return result(
         "init",
         [{"path": str(path)} for path in written],
         status="ok" if written and not is_dry else "noop",
         text="\n".join([*lines, "", "next:", *(f"  {line}" for line in following)]),
-        extra={"path": str(directory), "settings": settings or {}, "next": tuple(following), "dry_run": is_dry},
+        extra={"path": str(directory), "settings": settled, "next": tuple(following), "dry_run": is_dry},
     )
 
 

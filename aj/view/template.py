@@ -144,7 +144,7 @@ def difference(one: Resolved, other: Resolved) -> Document:
 
     texts = [dump.dump({"config": template.config()}).splitlines(keepends=True) for template in (one, other)]
     diff = "".join(difflib.unified_diff(texts[0], texts[1], one.name, other.name))
-    item: Item = {"names": (one.name, other.name), "has_changes": bool(diff), "diff": diff}
+    item: Item = {"names": (one.name, other.name), "has_changes": bool(diff), "files": (), "diff": diff}
     return Document("template.diff", {"item": item}, text=diff, empty="no difference")
 
 
@@ -191,5 +191,7 @@ def schemas() -> Mapping[str, Schema]:
         "template.list": schema.listing(entry),
         "template": schema.single(shown),
         "template.validation": schema.record(valid=schema.WHOLE, invalid=schema.WHOLE, items=schema.many(finding)),
-        "template.diff": schema.single(schema.record(names=schema.NAMES, has_changes=schema.YES_NO, diff=schema.TEXT)),
+        "template.diff": schema.single(
+            schema.record(names=schema.NAMES, has_changes=schema.YES_NO, files=schema.NAMES, diff=schema.TEXT)
+        ),
     }

@@ -9,10 +9,10 @@ from aj.base.errors import OptionError, UserError
 from aj.base.noun import dataclass
 from aj.cli.declare import Option
 from aj.cli.init import place
+from aj.model import repository
 from aj.store import config
 from aj.store.config import Config
 from aj.store.keys import EXPERIMENT
-from aj.template import repo
 from aj.view import init as view
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _proposal(one: Question, there: Config, ctx: Context) -> str:
 def _read(one: Question, word: str, ctx: Context) -> dict[str, str]:
     """Return the settings that an answer means. Raises OptionError."""
     if one.option == "--repo":
-        address = repo.read(word, ctx.directory)
+        address = repository.read(word, ctx.directory)
         if address.password is not None or address.user is not None:
             ctx.screen.note("the user name and password are left out of the saved address")
         return {one.key: address.url}

@@ -153,3 +153,17 @@ def test_the_name_is_a_command_and_a_group(outside: Shell) -> None:
     assert "--workspace" in page and "amlt" in page and "local" in page
     assert outside("init", "--json", "local", "-y").json["action"] == "init"
     assert outside("init", "lokal").code == 2
+
+
+@pytest.mark.rule("C-136")
+def test_a_setting_of_a_repository_holds_no_credentials_either(aj: Shell) -> None:
+    assert aj("config", "set", "template_repo", "https://me:pa55word@git.example/x").code == 0
+    assert "pa55word" not in (aj.directory / ".azure_jobs" / "aj.toml").read_text()
+    aj.write(".azure_jobs/aj.toml", 'template_repo = "https://me:pa55word@git.example/x"\n')
+    for words in (("config", "show"), ("config", "get", "template_repo"), ("config", "show", "--json")):
+        assert "pa55word" not in aj(*words).out
+    (aj.directory / ".azure_jobs" / "aj.toml").unlink()
+    aj.write(".azure_jobs/aj_config.json", '{"repo_id": "https://me:pa55word@git.example/x"}')
+    seen = aj("init", "--workspace", "", "--experiment", "", "--json")
+    assert (seen.code, "pa55word" in seen.out) == (0, False)
+    assert 'template_repo = "https://git.example/x"' in (aj.directory / ".azure_jobs" / "aj.toml").read_text()

@@ -44,6 +44,11 @@ def read(word: str, start: Path) -> Address:
     return Address(os.path.abspath(start / word))
 
 
+def without_credentials(word: str) -> str:
+    """Return what a person wrote as it may be kept and shown. Raises OptionError."""
+    return _of_url(word).url if "://" in word else word
+
+
 def _of_url(word: str) -> Address:
     try:
         parts = urlsplit(word)

@@ -1,0 +1,46 @@
+"""What the last pull or push of a project's templates left: the repository, its commit, a digest for each file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import field
+from pathlib import Path
+
+from aj.base.noun import dataclass
+from aj.store import atomic
+from aj.store.layout import Layout
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """The state in which project and repository were last the same. `files` are digests by path."""
+
+    repository: str
+    commit: str | None
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def file_of(layout: Layout, key: str) -> Path:
+    """Return the file of a project's record."""
+    return layout.state / "templates" / f"{key}.json"
+
+
+def read(layout: Layout, key: str) -> Pulled | None:
+    """Return the record; None when there is none, or none that can be read: then every file counts as edited."""
+    try:
+        found = json.loads(file_of(layout, key).read_bytes())
+        files = {str(path): str(digest) for path, digest in found["files"].items()}
+        commit = found["commit"]
+        return Pulled(str(found["repository"]), commit if isinstance(commit, str) else None, files)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def write(layout: Layout, key: str, pulled: Pulled) -> None:
+    """Keep the record. Raises AjError when the disk refuses."""
+    layout.prepare()
+    file = file_of(layout, key)
+    atomic.make_folder(file.parent)
+    body = {"repository": pulled.repository, "commit": pulled.commit, "files": dict(pulled.files)}
+    atomic.write_json(file, body)
