@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from aj.base import clock as clocks
-from aj.base.errors import NotFound, Refused, UserError
+from aj.base import proc
+from aj.base.errors import NotFound, Refused, Unavailable, UserError
+from aj.bucket import prices
 from aj.bucket.folder import Folder
 from aj.bucket.scope import Scope
 from aj.bucket.storage import Bytes, objects
 from aj.engine import artifacts, buckets, drive, janitor
 from aj.model.bucket import Buckets, Kind, Owner, Wanted
 from aj.model.state import JobState
+from aj.net import retry
 from aj.store import credentials, jobs, secrets
 from aj.store.credentials import Credential
 from tests.conftest import Home
-from tests.yard import Yard
+from tests.servers import azurite as emulator
+from tests.servers.azurite import ACCOUNT, KEY, Azurite
+from tests.servers.loopback import Answer, Got, serving
+from tests.yard import PROJECT, Yard
 
 S = JobState
 LIMIT_S = 30.0
@@ -35,6 +45,13 @@ def yard(home: Home, tmp_path: Path, programs: None, real_clock: None) -> Iterat
         yield found
     finally:
         found.close()
+
+
+@pytest.fixture(scope="session")
+def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
+    """Blob storage by plain http, opened by key."""
+    with emulator.running(tmp_path_factory.mktemp("azurite")) as running:
+        yield running
 
 
 def bucket(yard: Yard, name: str, **files: str) -> Folder:
@@ -324,3 +341,108 @@ def test_the_name_of_a_jobs_own_bucket_is_its_id_or_one_like_it() -> None:
     assert odd.startswith("my-job-7-") and odd != buckets._name_of("my-job.7")
     assert 3 <= len(buckets._name_of("x" * 64)) <= 63
     assert jobs.check_id("My_Job.7")
+
+
+@pytest.mark.rule("BK-05", "CB-03", "SP-03", "LC-09")
+def test_a_daemon_killed_while_it_saves_and_a_lost_host_cost_no_whole_checkpoint(yard: Yard) -> None:
+    """The job has one file, of another name each time, and for a moment two: never an older one besides."""
+    write = "while :; do n=$((n+1)); echo $n >next; mv next $C/$n; rm -f $C/$((n-1)); sleep 0.1; done"
+    line = (
+        DIRS + f'n=0; set -- $C/[0-9]*; if [ -e $1 ]; then echo "$#" >$O/count; cat $* >$O/found; exit 0; fi; {write}'
+    )
+    yard.engine.stop()
+    argv = [sys.executable, "-m", "tests.engine.buckethost", str(yard.root), "00000001", line]
+    log = os.open(yard.home.root / "host.log", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+    child = proc.spawn(argv, stdout=log, stderr=log, env={**yard.home.env}, cwd=Path(__file__).parents[2])
+    os.close(log)
+    proc.let_go(child)
+    who = proc.identity(child.pid)
+    health = jobs.sync_folder(yard.folder("00000001")) / "health.json"
+
+    def has_saved() -> bool:
+        with contextlib.suppress(OSError, ValueError):
+            return int(json.loads(health.read_bytes())["kept"]) >= 2
+        return False
+
+    eventually(has_saved, lambda: (yard.home.root / "host.log").read_text())
+    proc.send(who, signal.SIGKILL)
+    assert proc.wait_any(who, LIMIT_S)
+    proc.reap(who.pid)
+    yard.again().adopt(PROJECT)
+    yard.until("00000001", S.RUNNING)
+    yard.engine.preempt("00000001", False)
+    end = yard.done("00000001")
+    assert end.state is S.COMPLETED, yard.log
+    results = content(Folder(yard.home.layout.buckets, "results"))
+    numbers = [int(word) for word in results["00000001/found"].split()]
+    assert int(results["00000001/count"]) <= 2 and max(numbers) - min(numbers) <= 1, results
+
+
+@pytest.mark.rule("BK-21", "DA-02")
+def test_a_storage_that_is_away_for_a_while_ends_no_job_and_loses_nothing(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artifacts, "EVERY_S", 0.02)
+    monkeypatch.setattr(retry, "PAUSES_S", (0.001,) * 3)
+    bucket(yard, "models")
+    really, away = Folder.put, threading.Event()
+    away.set()
+    tried: list[str] = []
+
+    def put(self: Folder, name: str, *rest: object) -> object:
+        if away.is_set():
+            tried.append(name)
+            raise Unavailable("the storage is away")
+        return really(self, name, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Folder, "put", put)
+    line = DIRS + "echo 1 >$O/a; echo 1 >$C/step; while [ ! -e go ]; do sleep 0.05; done"
+    job_id = yard.shell(line, buckets=wanted(output="results", checkpoint="models"))
+    eventually(lambda: len(tried) > 20, lambda: yard.log)
+    told = yard.show(job_id).checkpoints
+    assert told is not None and told.health.problem == "the storage is away" and told.health.objects == 0
+    assert yard.until(job_id, S.RUNNING)
+    away.clear()
+    eventually(lambda: checkpointed(yard, job_id) == 1, lambda: yard.log)
+    (yard.work(job_id) / "go").touch()
+    end = yard.done(job_id)
+    assert (end.state, end.data_error) == (S.COMPLETED, None)
+    assert content(Folder(yard.home.layout.buckets, "results"))[f"{job_id}/a"] == "1\n"
+
+
+@pytest.mark.rule("BK-01", "BK-06", "BK-09", "BK-17", "BK-18", "CB-01", "CB-05")
+def test_the_same_with_containers_of_azure(yard: Yard, loopback: None, azurite: Azurite) -> None:
+    endpoint = f"{azurite.url}/{ACCOUNT}"
+    made = Credential("work", Kind.AZURE, "account key", account=ACCOUNT, endpoint=endpoint, value=KEY)
+    credentials.save(yard.home.layout, made)
+    bucket(yard, "datasets", a="1")
+    asked = Buckets(Wanted("datasets"), Wanted("results", "work"), Wanted(None, "work"), checkpoint_keep=1)
+    line = DIRS + "cp $I/a $O/b; env >$O/env; if [ -e $C/s ]; then exit 0; fi; echo 1 >$C/s; kill -9 $$"
+    job_id = yard.shell(line, spot=True, buckets=asked)
+    yard.done(job_id)
+    results = yard.door.open("results", "work")
+    found = {one.name: results.read(one.name, 0, one.size_bytes).decode() for one in objects(results)}
+    assert found[f"{job_id}/b"] == "1" and KEY not in found[f"{job_id}/env"]
+    assert f".aj/logs/{job_id}/1/rank0.out" in found
+    assert yard.door.open(job_id, "work").look() is None, "its own container went with it"
+
+
+@pytest.mark.rule("BK-16")
+def test_an_account_that_takes_no_keys_is_refused_at_admission(yard: Yard, loopback: None) -> None:
+    def answer(_: Got) -> Answer:
+        return Answer(403, headers={"x-ms-error-code": "KeyBasedAuthenticationNotPermitted"})
+
+    with serving(answer) as server:
+        made = Credential("work", Kind.AZURE, "account key", account="acc", endpoint=f"{server.url}/acc", value=KEY)
+        credentials.save(yard.home.layout, made)
+        with pytest.raises(Refused, match="acc takes no account keys"):
+            yard.engine.settle(yard.spec("true", buckets=Buckets(input=Wanted("data", "work"))))
+
+
+@pytest.mark.rule("BK-24")
+def test_what_leaves_a_storage_is_priced_by_list() -> None:
+    assert prices.egress_usd("azure", 500 * 10**9) == pytest.approx(43.5)
+    assert prices.egress_usd("s3", 500 * 10**9) == pytest.approx(45)
+    assert prices.egress_usd("gcs", 500 * 10**9) == pytest.approx(60)
+    assert prices.egress_words(Kind.AZURE, 10**6) is None and prices.egress_words(Kind.DIR, 10**12) is None
+    assert "about $43.50" in (prices.egress_words(Kind.AZURE, 500 * 10**9) or "")
