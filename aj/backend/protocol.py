@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from aj.base.noun import dataclass
 
 if TYPE_CHECKING:  # the registry of services is read at every start, and needs none of these nouns
+    from aj.base.settings import Settings
     from aj.model.code import CodeRef
     from aj.model.commandjob import Code
     from aj.model.handle import Handle
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # the registry of services is read at every start, and needs 
     from aj.model.json import Json
     from aj.model.state import JobState
     from aj.model.workload import Needs, Workload
+    from aj.store.config import Config
     from aj.wire.messages import Exec, ExecPlan
 
 
@@ -32,7 +34,8 @@ class Traits:
     """Facts about a service that others ask for instead of its name.
 
     `submits` is False for a service whose templates can be checked and rendered but not yet sent; `answers` is
-    False for a place that cannot be asked about a job once it has it.
+    False for a place that cannot be asked about a job once it has it. With `manifest` it takes objects of
+    Kubernetes, which a dry run can show.
     """
 
     driven: bool
@@ -41,6 +44,7 @@ class Traits:
     submits: bool = True
     is_local: bool = False
     answers: bool = True
+    manifest: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,27 @@ class Preview(Protocol):
 
     def __call__(self, spec: JobSpec, code: Code, *, cloud: str, accepted_at: str) -> dict[str, Json]:
         """Return the body. Raises UserError on what the service would not take."""
+
+
+class Shown(Protocol):
+    """What a service would send as objects of Kubernetes, in their order, and what its user should know of them."""
+
+    @property
+    def objects(self) -> Sequence[Mapping[str, Json]]:
+        """The objects; values of secrets are not in them."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences for the user."""
+
+
+class Manifest(Protocol):
+    """Builds the objects that a service would send, from files of this machine alone."""
+
+    def __call__(
+        self, spec: JobSpec, config: Config, settings: Settings, *, digest: str, archive_sha256: str, accepted_at: str
+    ) -> Shown:
+        """Return them. Raises UserError on what the cluster would not take, ConfigError."""
 
 
 class Fate(StrEnum):

@@ -12,7 +12,7 @@ from aj.base.errors import UserError
 from aj.base.noun import dataclass
 
 if TYPE_CHECKING:
-    from aj.backend.protocol import Backend, Preview
+    from aj.backend.protocol import Backend, Manifest, Preview
     from aj.template.service import Parser
 
 
@@ -44,7 +44,7 @@ ENTRIES: Mapping[str, Entry] = {
     "volcano": Entry(
         "aj.backend.volcano",
         "gangs of pods on Kubernetes",
-        Traits(driven=False, moves_code=True, submits=False),
+        Traits(driven=False, moves_code=True, manifest=True),
     ),
     "amlt": Entry(
         "aj.backend.amlt",
@@ -78,6 +78,12 @@ def preview(service: str) -> Preview:
     """Return what builds the body of a native service's request without asking anybody. Raises UserError."""
     room = importlib.import_module(f"{entry(service).module}.payload")
     return cast("Preview", room.preview)
+
+
+def manifest(service: str) -> Manifest:
+    """Return what builds the objects of a service of Kubernetes without asking anybody. Raises UserError."""
+    room = importlib.import_module(f"{entry(service).module}.known")
+    return cast("Manifest", room.manifest)
 
 
 def backend(service: str, *means: object) -> Backend:

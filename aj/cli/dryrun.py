@@ -26,6 +26,7 @@ from aj.view import submission as view
 if TYPE_CHECKING:
     from aj.cli.context import Context
     from aj.cli.run import Options
+    from aj.model.code import CodeRef
     from aj.model.job import JobSpec
     from aj.model.json import Json
     from aj.pack.selection import Selection
@@ -81,26 +82,29 @@ def _selection(built: Built, ctx: Context) -> Selection:
 
 
 def _view(opts: Options, spec: JobSpec, selection: Selection | None, ctx: Context) -> Document:
-    from aj.pack import archive, ssh
+    from aj.pack import ssh
     from aj.view import code as code_view
 
-    name, is_native = opts.show, registry.traits(spec.service).native
+    name, traits = opts.show, registry.traits(spec.service)
     if name == "argv":
         return view.argv(spec, spec.argv, json.dumps(list(spec.argv), ensure_ascii=False))
     if name == "files" and selection is not None:
-        added = ssh.payload(spec.code, paths.home(ctx.settings)) if is_native else archive.NOTHING
+        added = ssh.payload(spec.code, paths.home(ctx.settings))
         for warning in ssh.warnings(added):
             ctx.warn(warning.message, code=warning.code)
         rows = [*code_view.members(selection), *code_view.added(added)]
         total = selection.bytes + sum(len(data) for data, _ in added.values())
         return view.files(spec, rows, selection.files + len(added), total)
-    if name == "body" and is_native and selection is not None:
+    if name == "manifest" and traits.manifest and selection is not None:
+        return _manifest(opts, spec, selection, ctx)
+    if name == "body" and traits.native and selection is not None:
         found = _body(spec, selection, ctx)
         found = found if opts.show_env else _masked(found)
         from aj.model import commandjob
 
         return view.body(spec, found, commandjob.written(found).decode())
-    known = [word for word in VIEWS if word == "argv" or selection is not None] + ["body"] * is_native
+    known = [word for word in VIEWS if word == "argv" or selection is not None]
+    known += ["body"] * traits.native + ["manifest"] * traits.manifest
     raise UserError(
         f"`{spec.service}` has no view `{name}`",
         hint=f"it has {', '.join(known)}",
@@ -108,14 +112,41 @@ def _view(opts: Options, spec: JobSpec, selection: Selection | None, ctx: Contex
     )
 
 
+def _manifest(opts: Options, spec: JobSpec, selection: Selection, ctx: Context) -> Document:
+    """Build the objects as a submission does; values of secrets are not among them. Raises as packing does."""
+    from aj.template import dump
+
+    packed = _packed(spec, selection, ctx)
+    shown = registry.manifest(spec.service)(
+        spec,
+        ctx.config,
+        ctx.settings,
+        digest=packed.digest,
+        archive_sha256=packed.archive_sha256,
+        accepted_at=_now(ctx),
+    )
+    for note in shown.notes:
+        ctx.screen.note(note)
+    objects = [dict(one) if opts.show_env else _masked(one) for one in shown.objects]
+    return view.manifest(spec, objects, "---\n".join(map(dump.readable, objects)).rstrip("\n"))
+
+
+def _packed(spec: JobSpec, selection: Selection, ctx: Context) -> CodeRef:
+    """Pack the code without keeping it."""
+    from aj.pack import archive, node, ssh  # what packs costs 8 ms, and most dry runs show no body
+
+    added = node.added if registry.traits(spec.service).native else ssh.payload
+    return archive.weigh(selection, folder=ctx.layout.code, generated=added(spec.code, paths.home(ctx.settings)))
+
+
 def _body(spec: JobSpec, selection: Selection, ctx: Context) -> dict[str, Json]:
     """Build the body as a submission does; what only the service can tell says so. Raises as packing does."""
     import hashlib
 
     from aj.model.commandjob import Code
-    from aj.pack import archive, node  # what packs costs 8 ms, and most dry runs show no body
+    from aj.pack import node
 
-    packed = archive.weigh(selection, folder=ctx.layout.code, generated=node.added(spec.code, paths.home(ctx.settings)))
+    packed = _packed(spec, selection, ctx)
     code = Code(packed.digest, packed.archive_sha256, hashlib.sha256(node.bootstrap()).hexdigest())
     cloud = ctx.config.text("cloud") or "public"
     return registry.preview(spec.service)(spec, code, cloud=cloud, accepted_at=_now(ctx))
@@ -164,6 +195,14 @@ def _masked_below(value: Json) -> Json:
 
 
 def _masked_env(value: Json) -> Json:
+    if isinstance(value, list | tuple):  # as Kubernetes has them: each with its name
+        return [_masked_variable(item) for item in value]
     if not isinstance(value, Mapping):
         return _masked_below(value)
     return {name: redact.MASK if redact.is_secret_name(name) else item for name, item in value.items()}
+
+
+def _masked_variable(value: Json) -> Json:
+    if isinstance(value, Mapping) and "value" in value and redact.is_secret_name(str(value.get("name"))):
+        return {**value, "value": redact.MASK}
+    return value

@@ -30,9 +30,28 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
+class _Readable(_Dumper):
+    """Writes lines as lines."""
+
+
+def _lines(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    lines = value.split("\n")
+    if len(lines) > 1 and value.strip() and all(line.isprintable() for line in lines):
+        return dumper.represent_scalar(_TEXT, value, style="|")
+    return _text(dumper, value)
+
+
+_Readable.add_representer(str, _lines)
+
+
 def dump(value: Json) -> str:
     """Write a value as one YAML document, keys in their order."""
     return yaml.dump(_plain(value), Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=1000)
+
+
+def readable(value: Json) -> str:
+    """Write a value as `dump` does, but text of several lines as it stands where that loses nothing."""
+    return yaml.dump(_plain(value), Dumper=_Readable, allow_unicode=True, sort_keys=False, width=1000)
 
 
 def _plain(value: Json) -> object:

@@ -194,6 +194,11 @@ def body(spec: JobSpec, found: Mapping[str, Json], line: str) -> Document:
     return single("submission.body", {"id": spec.id, "body": found}, text=line)
 
 
+def manifest(spec: JobSpec, found: Sequence[Mapping[str, Json]], lines: str) -> Document:
+    """Make the view of the objects that a cluster would get; `lines` are these as YAML."""
+    return single("submission.manifest", {"id": spec.id, "manifest": list(found)}, text=lines)
+
+
 def files(spec: JobSpec, found: Sequence[Item], count: int, total: int) -> Document:
     """Make the view of the files that would travel, with their total."""
     columns = (Column("path", form=Form.ID), Column("size", "size_bytes", Form.SIZE), Column("kind"))
@@ -244,6 +249,9 @@ def schemas() -> Mapping[str, Schema]:
     return {
         "submission": schema.single(one),
         "submission.argv": schema.single(schema.record(id=schema.TEXT, argv=schema.NAMES)),
+        "submission.manifest": schema.single(
+            schema.record(id=schema.TEXT, manifest=schema.many(schema.table(schema.ANY)))
+        ),
         "submission.body": schema.single(schema.record(id=schema.TEXT, body=schema.table(schema.ANY))),
         "submission.files": schema.record(
             id=schema.TEXT, files=schema.WHOLE, bytes=schema.WHOLE, items=schema.many(file)

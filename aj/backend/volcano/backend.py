@@ -90,7 +90,7 @@ class Planned(Request):
 class VolcanoBackend:
     """Clusters with Volcano."""
 
-    traits = Traits(driven=False, moves_code=True)
+    traits = Traits(driven=False, moves_code=True, manifest=True)
 
     def __init__(self, means: Means) -> None:
         self._means = means

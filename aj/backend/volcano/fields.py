@@ -87,13 +87,14 @@ def tolerations(target: Reader) -> tuple[dict[str, Json], ...]:
     found = []
     for item in target.sections("tolerations"):
         item.unknown(("key", "operator", "value", "effect", "tolerationSeconds"), is_error=True)
-        key, value = item.form("key", RESOURCE, "key of a taint"), item.text("value")
+        item.form("key", RESOURCE, "key of a taint")
+        value = item.text("value")
         operator = _exactly(item, "operator")
         _exactly(item, "effect")
         item.whole("tolerationSeconds")
         if operator == "Exists" and value:
             item.wrong("value", "`operator: Exists` takes any value: `value` cannot stand beside it")
-        if not key and operator != "Exists":
+        if not item.has("key") and operator != "Exists":
             item.wrong("key", "a toleration without `key` is for all taints", hint="write `operator: Exists` in it")
         if item.has("tolerationSeconds") and item.text("effect") != "NoExecute":
             item.wrong("tolerationSeconds", "`tolerationSeconds` goes with `effect: NoExecute` alone")
