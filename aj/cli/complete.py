@@ -185,6 +185,10 @@ def _kept(noun: str) -> Callable[[Settings], list[Candidate]]:
     return names
 
 
+def _deployments(settings: Settings) -> list[Candidate]:
+    return [found for found in _below(paths.folders(settings).state / "deployments") if not found[0].startswith(".")]
+
+
 def _buckets(settings: Settings) -> list[Candidate]:
     return _below(paths.folders(settings).state / "buckets")
 
@@ -246,6 +250,7 @@ STATIC = {
 FINDERS = {
     "template": _templates,
     "bucket": _buckets,
+    "deployment": _deployments,
     "credential": _credentials,
     "secret": _secrets,
     "ticket": _tickets,

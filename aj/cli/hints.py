@@ -46,6 +46,16 @@ COMMANDS: Mapping[tuple[str, ...], Mapping[str, str]] = {
         "templates": "template list",
     },
     ("job",): {"kill": "job cancel", "stop": "job cancel", "rm": "job delete", "log": "job logs", "tail": "job logs"},
+    ("deployment",): {
+        "ls": "deployment list",
+        "show": "deployment status",
+        "get": "deployment status",
+        "update": "deployment upgrade",
+        "scale": "deployment upgrade",
+        "apply": "deployment create",
+        "rm": "deployment delete",
+        "stop": "deployment delete",
+    },
     ("queue",): {
         "ls": "queue list",
         "rm": "queue cancel",

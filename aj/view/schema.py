@@ -61,6 +61,8 @@ KINDS: Mapping[str, str] = {
     "auth": "aj.view.auth",
     "quota.list": "aj.view.quota",
     "sku.list": "aj.view.sku",
+    "deployment": "aj.view.deployment",
+    "deployment.list": "aj.view.deployment",
     "image.list": "aj.view.image",
     "ws.list": "aj.view.workspace",
     "ws": "aj.view.workspace",

@@ -10,6 +10,7 @@ from aj.base.errors import OptionError, UserError
 from aj.base.noun import dataclass
 from aj.cli import buckets, hints
 from aj.cli.declare import Option, Word, choice, duration, filled, whole
+from aj.cli.notify import Notify
 
 if TYPE_CHECKING:
     from aj.cli.context import Context
@@ -47,7 +48,7 @@ def cpus(word: str) -> str:
 class Options:
     """What to submit, with what it may take, and what to do then."""
 
-    image: Annotated[str, Word("IMAGE", "an image, or `local/host`: the machine itself", filled)]
+    image: Annotated[str, Word("IMAGE", "an image, or `local/host`: the machine itself", filled)] = ""
     command: Annotated[tuple[str, ...], Word("CMD", "the words for the image's entrypoint, after `--`", many=True)] = ()
     cpus: Annotated[str | None, Option("--cpus", "CPUs; may have a fraction", "N", cpus)] = None
     memory: Annotated[str | None, Option("--memory", "memory", "SIZE", size)] = None
@@ -75,6 +76,11 @@ class Options:
     checkpoint_keep: buckets.CheckpointKeep = None
     require_output: buckets.RequireOutput = False
     secret: buckets.Secrets = ()
+    deployment: Annotated[
+        str | None,
+        Option("--deployment", "send it to a deployment, instead of IMAGE", "NAME", filled, values="deployment"),
+    ] = None
+    id: Annotated[str | None, Option("--id", "with --deployment: the job's id; else one is drawn", "ID", filled)] = None
     timeout_s: Annotated[
         float | None, Option("--timeout", "fail unless it has started within this long", "DURATION", duration)
     ] = None
@@ -83,6 +89,7 @@ class Options:
         Option("--max-runtime", "end it when it has run so long, over all its starts", "DURATION", duration),
     ] = None
     queue: Annotated[bool, Option("--queue", "stand in line, and return as soon as that is certain")] = False
+    notify: Notify = ()
     wait: Annotated[bool, Option("--wait", "until the job has ended")] = False
     follow: Annotated[bool, Option("--follow", "as --wait, with its log on stdout")] = False
     label: Annotated[bool, Option("--label", "with --follow: `[rank 2]` before each line")] = False
@@ -99,6 +106,10 @@ def run(opts: Options, ctx: Context) -> int:
     from aj.cli import spec as specs
     from aj.cli import submit
 
+    if opts.deployment is not None:
+        from aj.cli import targeted
+
+        return targeted.run(opts, ctx)
     _check_image(opts)
     plain.check_manner(opts)
     return submit.send(Recipe(_request(opts, ctx, specs.draw_id())), opts, ctx)
@@ -126,6 +137,10 @@ def _check_image(opts: Options) -> None:
     from aj.model import image
 
     word = opts.image
+    if not word:
+        raise OptionError("IMAGE is missing", hint="`aj job IMAGE -- CMD`, or `--deployment NAME`", code="missing-word")
+    if opts.id is not None:
+        raise OptionError("`--id` is for a job of a deployment", hint="add `--deployment NAME`, or leave it out")
     meant = hints.command(("job",), word) if word.isalpha() else None
     if meant:
         raise OptionError(

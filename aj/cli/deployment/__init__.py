@@ -1,0 +1,1 @@
+"""aj deployment: long-running programs on this machine that take jobs."""

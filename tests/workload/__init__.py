@@ -1,0 +1,1 @@
+"""Proofs of what a program in a deployment imports, and of deployments with real processes."""
