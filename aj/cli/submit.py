@@ -190,8 +190,8 @@ def _submit(
         notify.watch_instead(ctx, built.spec.id, current, opts.notify)
         return current
 
-    try:
-        with notify.watched(ctx, built.spec, opts.notify):
+    with notify.watched(ctx, built.spec, opts.notify):
+        try:
             answer = ctx.client.submissions.submit(
                 built.spec,
                 Mode.QUEUED if opts.queue else Mode.DIRECT,
@@ -200,14 +200,14 @@ def _submit(
                 accepted=taken.append,
                 told=lambda step: _tell_step(step, ctx),
             )
-    except AjError as error:
-        status = "unknown" if error.exit_code == 6 else "failed"
-        error.details["submission"] = view.item(current, taken[0] if taken else None, status=status)
-        raise
-    taken.append(answer.ticket)
-    ctx.tell_warnings(answer.warnings, code="code")
-    _raise_failure(current, answer.ticket)
-    return answer, current
+        except AjError as error:
+            status = "unknown" if error.exit_code == 6 else "failed"
+            error.details["submission"] = view.item(current, taken[0] if taken else None, status=status)
+            raise
+        taken.append(answer.ticket)
+        ctx.tell_warnings(answer.warnings, code="code")
+        _raise_failure(current, answer.ticket)
+        return answer, current
 
 
 def _tell_step(step: Step, ctx: Context) -> None:

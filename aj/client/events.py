@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from aj.base.clock import SYSTEM
 from aj.base.errors import AjError, DaemonError
-from aj.client.line import Line, lines_of
+from aj.client.line import Line, Query, lines_of
 from aj.net.uds import Lost, Silent
 from aj.wire import codec, paths
 from aj.wire.messages import Notice
@@ -34,10 +34,9 @@ class Events:
         limit = None if timeout_s is None else SYSTEM.monotonic() + timeout_s
         last, misses = "", 0
         while limit is None or SYSTEM.monotonic() < limit:
+            query: Query = {"project": project_key, "timeout_s": _left(limit)}
             try:
-                stream = self._line.stream(
-                    paths.EVENTS, query={"project": project_key}, headers={paths.LAST_EVENT: last} if last else {}
-                )
+                stream = self._line.stream(paths.EVENTS, query=query, headers={paths.LAST_EVENT: last} if last else {})
                 try:
                     for event_id, notice in _events(stream, limit):
                         last, misses = event_id, 0
@@ -50,10 +49,16 @@ class Events:
                 ) from error
             except Lost:
                 self._line.forget()
+            if limit is not None and SYSTEM.monotonic() >= limit:
+                return
             misses += 1
             if misses >= MISSES:
                 raise DaemonError("the daemon ends every stream", code="unsteady", hint="`aj daemon logs`")
             SYSTEM.sleep(PAUSE_S)
+
+
+def _left(limit: float | None) -> float | None:
+    return None if limit is None else round(max(0.0, limit - SYSTEM.monotonic()), 3)
 
 
 def _events(stream: Stream, limit: float | None) -> Iterator[tuple[str, Notice]]:

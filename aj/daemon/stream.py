@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import threading
 from collections.abc import Callable, Generator, Iterator
 from typing import Generic, TypeVar
 
-from aj.base.clock import Clock
+from aj.base.clock import SYSTEM, Clock
 from aj.daemon.engine import Subscription
 from aj.daemon.front import ALIVE
 from aj.wire import codec, paths
@@ -92,12 +93,15 @@ class _Box(Generic[T]):
         return self._found[0]
 
 
-def events(subscription: Subscription, instance: str, keepalive_s: float) -> Generator[bytes, None, None]:
-    """Yield events as server-sent events, and a comment when nothing happened for a while."""
+def events(
+    subscription: Subscription, instance: str, keepalive_s: float, *, timeout_s: float | None = None
+) -> Generator[bytes, None, None]:
+    """Yield events as server-sent events, a comment when nothing happened for a while, until the time is over."""
+    limit = math.inf if timeout_s is None else SYSTEM.monotonic() + timeout_s
     try:
         yield b": open\n\n"
-        while not subscription.is_closed:
-            notice = subscription.next(keepalive_s)
+        while not subscription.is_closed and (left_s := limit - SYSTEM.monotonic()) > 0:
+            notice = subscription.next(min(keepalive_s, left_s))
             yield encode(notice, instance) if notice is not None else b": alive\n\n"
     finally:
         subscription.close()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from aj.model.json import Json
@@ -84,6 +84,7 @@ class Hub:
         self._latest: deque[Notice] = deque(maxlen=REMEMBERED)
         self._count = 0
         self._is_closed = False
+        self.heard: Callable[[], None] = lambda: None  # called after each event, and must not wait
 
     def publish(self, topic: str, project_key: str | None, payload: Mapping[str, Json]) -> None:
         """Tell everybody who listens."""
@@ -94,6 +95,7 @@ class Hub:
             for listener in self._listeners:
                 if listener.wants(event):
                     listener.give(event)
+        self.heard()
 
     def subscribe(self, project_key: str | None = None, after: int | None = None) -> Listener:
         """Listen to one project or all: from now on, or from after event number `after`.

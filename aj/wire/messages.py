@@ -48,11 +48,12 @@ class Busy:
     jobs_running: int = 0
     jobs_queued: int = 0
     replicas: int = 0
+    watches: int = 0
 
     @property
     def is_idle(self) -> bool:
         tickets, jobs = self.tickets_running or self.tickets_queued, self.jobs_running or self.jobs_queued
-        return not (self.requests or tickets or jobs or self.replicas)
+        return not (self.requests or tickets or jobs or self.replicas or self.watches)
 
 
 @dataclass(frozen=True)

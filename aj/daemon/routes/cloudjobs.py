@@ -1,4 +1,4 @@
-"""Routes of the jobs of workspaces: listed, counted, shown, ended, deleted, and their log files."""
+"""Routes of the jobs of workspaces and clusters: listed, counted, shown, ended, deleted, and their log files."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ def listing(call: Call) -> Answer:
     """List jobs of one workspace or of all, newest first."""
     (workspace,), query = call.segments, _query(call)
     with call.line.alive():
-        return reply(call.engine.cloud.jobs(call.project, workspace, query))
+        return reply(call.engine.jobs_at(workspace).jobs(call.project, workspace, query))
 
 
 def stats(call: Call) -> Answer:
     """Count the jobs of a workspace."""
     (workspace,), query = call.segments, _query(call)
     with call.line.alive():
-        return reply(call.engine.cloud.stats(call.project, workspace, query))
+        return reply(call.engine.jobs_at(workspace).stats(call.project, workspace, query))
 
 
 def show(call: Call) -> Answer:
     """Show one job."""
-    workspace, name = call.segments
+    (workspace, name), why = call.segments, call.flag("why")
     with call.line.alive():
-        return reply(call.engine.cloud.job(call.project, workspace, name))
+        return reply(call.engine.jobs_at(workspace).job(call.project, workspace, name, why=why))
 
 
 def cancel(call: Call) -> Answer:
     """Ask a job to end."""
     workspace, name = call.segments
-    return reply(call.engine.cloud.cancel(call.project, workspace, name))
+    return reply(call.engine.jobs_at(workspace).cancel(call.project, workspace, name))
 
 
 def delete(call: Call) -> Answer:
     """Delete a job that has ended."""
     workspace, name = call.segments
-    return reply(call.engine.cloud.delete(call.project, workspace, name))
+    return reply(call.engine.jobs_at(workspace).delete(call.project, workspace, name))
 
 
 def files(call: Call) -> Answer:
     """List the log files of a job."""
     (workspace, name), sizes = call.segments, call.flag("sizes")
     with call.line.alive():
-        return reply(call.engine.cloud.files(call.project, workspace, name, sizes=sizes))
+        return reply(call.engine.jobs_at(workspace).files(call.project, workspace, name, sizes=sizes))
 
 
 def log(call: Call) -> Answer:
@@ -58,7 +58,7 @@ def log(call: Call) -> Answer:
     file, cursor = call.query.get("file", ""), call.query.get("cursor")
     tail = call.whole("tail", 0) if "tail" in call.query else None
     with call.line.alive():
-        return reply(call.engine.cloud.log(call.project, workspace, name, file, cursor, tail))
+        return reply(call.engine.jobs_at(workspace).log(call.project, workspace, name, file, cursor, tail))
 
 
 def _query(call: Call) -> JobQuery:

@@ -21,7 +21,8 @@ class Events:
         """Stream events of one project or of all, from now on or from where a lost stream ended."""
         after = stream.number(call.headers.get(paths.LAST_EVENT), self.instance)
         subscription = call.engine.hub.subscribe(call.query.get("project") or None, after)
-        return Streaming(stream.events(subscription, self.instance, call.line.keepalive_s))
+        limit_s = call.seconds("timeout_s") if "timeout_s" in call.query else None
+        return Streaming(stream.events(subscription, self.instance, call.line.keepalive_s, timeout_s=limit_s))
 
     def handlers(self) -> Mapping[Route, Handler]:
         """Return which of these answers which route."""

@@ -1,0 +1,1 @@
+"""aj watch: jobs of which one wants to hear."""

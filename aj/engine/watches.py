@@ -1,0 +1,241 @@
+"""Watches: jobs of which somebody wants to hear when they move, whoever runs them.
+
+A move is on disk before it is told, so it is told once: a daemon that dies while a notice is on its way says
+afterwards that it is not sure, and does not send it again. What moved while no daemon ran is told when the next
+one looks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from aj.base.clock import Clock, from_rfc3339, rfc3339
+from aj.base.errors import AjError, UserError
+from aj.base.noun import dataclass
+from aj.engine.notify import Notice, Notifier
+from aj.model import watch as ways
+from aj.model.json import Json
+from aj.model.watch import Delivery, Sighting, Watch
+from aj.store import watches as store
+from aj.store.layout import Layout
+from aj.wire.watch import WatchDone, WatchList, WatchWish, row_of
+
+LOOK_S = 15.0  # between two looks at a job elsewhere
+SLOWEST_S = 300.0  # when it cannot be reached
+ARRIVAL_S = 600.0  # how long a watch waits for a job that nobody has seen yet
+KEPT_S = 7 * 86400.0  # how long a watch of an ended job is shown
+
+Look = Callable[[Watch], Sighting | None]
+Publish = Callable[[str, str | None, Mapping[str, Json]], None]
+
+
+@dataclass(frozen=True)
+class Means:
+    """What watching needs. `look` raises AjError when it cannot see."""
+
+    layout: Layout
+    clock: Clock
+    look: Look
+    publish: Publish
+    notifier: Notifier
+    log: Callable[[str], None]
+
+
+class Watches:
+    """All watches of this daemon. Safe between threads."""
+
+    def __init__(self, means: Means) -> None:
+        self._means = means
+        self._guard = threading.RLock()
+        self._all: dict[tuple[str, str], Watch] = {}
+        self._due: dict[tuple[str, str], float] = {}
+        self._pauses: dict[tuple[str, str], float] = {}
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    # The daemon's own questions
+
+    def start(self) -> None:
+        """Take up what is on disk, and look at once."""
+        with self._guard:
+            for watch in store.each(self._means.layout, self._means.log):
+                found = replace(watch, leaving=False, delivery=Delivery.UNSURE) if watch.leaving else watch
+                self._all[_key(found)] = found
+        if self.open_count():
+            self._run()
+
+    def stop(self) -> None:
+        """End the looking; a notice that is on its way ends within its limit."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def open_count(self) -> int:
+        """Return how many watched jobs have not ended."""
+        with self._guard:
+            return sum(not watch.is_over for watch in self._all.values())
+
+    def nudge(self) -> None:
+        """Look soon: something moved on this machine."""
+        self._wake.set()
+
+    # A caller's questions
+
+    def listing(self, project: str | None) -> WatchList:
+        """List the watches of a project, or of all."""
+        with self._guard:
+            found = [watch for watch in self._all.values() if project in (None, watch.project)]
+        return WatchList(tuple(row_of(watch) for watch in sorted(found, key=lambda watch: (watch.added_at, watch.id))))
+
+    def add(self, project: str, folder: str | None, wish: WatchWish) -> WatchDone:
+        """Watch a job from now on; ways are added to those that it has. Raises UserError on a way that is none."""
+        try:
+            wanted = tuple(ways.way(word) for word in wish.ways)
+        except ValueError as error:
+            raise UserError(f"--notify: {error}", code="bad-notify") from error
+        with self._guard:
+            before = self._all.get((project, wish.id))
+            watch = before or Watch(wish.id, project, wish.name, rfc3339(self._means.clock.now()), wish.handle, folder)
+            made = replace(watch, ways=tuple(dict.fromkeys((*watch.ways, *wanted))))
+            if made == before:
+                return WatchDone("noop", row_of(made), "it is watched already")
+            self._keep(made)
+            self._due[_key(made)] = 0.0
+        self._run()
+        self._wake.set()
+        return WatchDone("ok", row_of(made))
+
+    def remove(self, project: str, job_id: str) -> WatchDone:
+        """Watch a job no longer."""
+        with self._guard:
+            found = self._all.pop((project, job_id), None)
+            store.remove(self._means.layout, project, job_id)
+        if found is None:
+            return WatchDone("noop", None, f"{job_id} was not watched")
+        return WatchDone("ok", row_of(found))
+
+    # Looking
+
+    def _run(self) -> None:
+        with self._guard:
+            if self._thread is None and not self._stop.is_set():
+                self._thread = threading.Thread(target=self._rounds, name="watches", daemon=True)
+                self._thread.start()
+
+    def _rounds(self) -> None:
+        while not self._stop.is_set():
+            self._wake.clear()
+            pause_s = self.round()
+            self._means.clock.wait(self._wake, pause_s)
+
+    def round(self) -> float:
+        """Look at every job that is due, tell what moved, and return how long nothing is due, in seconds."""
+        for key in self._due_now():
+            if self._stop.is_set():
+                break
+            self._visit(key)
+        with self._guard:
+            self._forget_old()
+            now = self._means.clock.monotonic()
+            due = [self._due.get(key, 0.0) - now for key, watch in self._all.items() if not watch.is_over]
+        return max(0.2, min(due, default=SLOWEST_S))
+
+    def _due_now(self) -> list[tuple[str, str]]:
+        now = self._means.clock.monotonic()
+        with self._guard:
+            open_ = [key for key, watch in self._all.items() if not watch.is_over]
+            return [key for key in open_ if self._all[key].handle is None or self._due.get(key, 0.0) <= now]
+
+    def _visit(self, key: tuple[str, str]) -> None:
+        with self._guard:
+            watch = self._all.get(key)
+        if watch is None:
+            return
+        try:
+            seen = self._means.look(watch)
+        except AjError as error:
+            self._later(key, failed=True)
+            self._change(replace(watch, problem=error.message), watch)
+            return
+        self._later(key, failed=False)
+        if seen is None:
+            self._unseen(watch)
+        elif seen.state != watch.state:
+            self._moved(watch, seen)
+        else:
+            self._change(replace(watch, problem=None), watch)
+
+    def _later(self, key: tuple[str, str], *, failed: bool) -> None:
+        with self._guard:
+            pause_s = min(SLOWEST_S, self._pauses.get(key, LOOK_S) * 2) if failed else LOOK_S
+            self._pauses[key] = pause_s
+            self._due[key] = self._means.clock.monotonic() + pause_s
+
+    def _unseen(self, watch: Watch) -> None:
+        """A job that nobody knows: it may be on its way here; after a while it is not."""
+        waited_s = self._means.clock.now() - from_rfc3339(watch.changed_at or watch.added_at)
+        if watch.state is None and waited_s < ARRIVAL_S:
+            return
+        self._change(replace(watch, is_over=True, problem="no such job is known any more"), watch)
+
+    def _moved(self, watch: Watch, seen: Sighting) -> None:
+        """Tell a move. Where a job stands when it is seen for the first time is none, unless that is its end."""
+        is_news = watch.state is not None or seen.is_final
+        now = replace(
+            watch,
+            state=seen.state,
+            message=seen.message,
+            changed_at=rfc3339(self._means.clock.now()),
+            is_over=seen.is_final,
+            leaving=is_news and bool(watch.ways),
+            problem=None,
+        )
+        if not self._change(now, watch) or not is_news:
+            return
+        notice = Notice(now, watch.state)
+        self._means.publish("watch", watch.project, notice.payload)
+        if now.leaving:
+            self._change(replace(now, leaving=False, delivery=self._send(notice)), now)
+
+    def _send(self, notice: Notice) -> Delivery:
+        delivery = Delivery.SENT
+        for way in notice.watch.ways:
+            try:
+                self._means.notifier.send(way, notice)
+            except AjError as error:
+                delivery = Delivery.FAILED
+                self._means.log(f"notice of {notice.watch.id} by {way}: {error.message}")
+        return delivery
+
+    def _change(self, now: Watch, before: Watch) -> bool:
+        """Keep a watch as it stands now; False when it was changed or removed meanwhile, or cannot be kept."""
+        with self._guard:
+            if self._all.get(_key(before)) != before:
+                return False
+            if now == before:
+                return True
+            try:
+                self._keep(now)
+            except AjError as error:  # what is not on disk is not told: the next round tries again
+                self._means.log(f"watch of {now.id}: {error.message}")
+                return False
+            return True
+
+    def _keep(self, watch: Watch) -> None:
+        store.write(self._means.layout, watch)
+        self._all[_key(watch)] = watch
+
+    def _forget_old(self) -> None:
+        limit = self._means.clock.now() - KEPT_S
+        for key, watch in list(self._all.items()):
+            if watch.is_over and from_rfc3339(watch.changed_at or watch.added_at) < limit:
+                del self._all[key]
+                store.remove(self._means.layout, *key)
+
+
+def _key(watch: Watch) -> tuple[str, str]:
+    return watch.project, watch.id

@@ -1,0 +1,222 @@
+"""Watches on a clock that the test moves: what is told, how often, and what a crash leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from aj.base.clock import rfc3339
+from aj.base.errors import AjError, Unavailable, UserError
+from aj.engine import watches
+from aj.engine.notify import Notice, Notifier
+from aj.engine.watches import Means, Watches
+from aj.model.json import Json
+from aj.model.watch import Delivery, Sighting, Watch, Way, way
+from aj.store import watches as store
+from aj.wire.watch import WatchWish
+from tests.conftest import Home, MovedClock
+
+pytestmark = pytest.mark.rule("C-034")
+
+
+class Deaf(Notifier):
+    """Remembers what it was to send."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str | None, str | None]] = []
+        self.fails = False
+        self.before: Callable[[], None] = lambda: None
+
+    def send(self, way: Way, notice: Notice) -> None:
+        self.before()
+        self.sent.append((str(way), notice.before, notice.watch.state))
+        if self.fails:
+            raise AjError("no")
+
+
+@dataclass
+class World:
+    """Jobs as they stand, and everything that was told of them."""
+
+    home: Home
+    clock: MovedClock
+    seen: dict[str, Sighting | AjError] = field(default_factory=dict)
+    looks: list[str] = field(default_factory=list)
+    told: list[Mapping[str, Json]] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+    notifier: Deaf = field(default_factory=Deaf)
+
+    def look(self, watch: Watch) -> Sighting | None:
+        self.looks.append(watch.id)
+        found = self.seen.get(watch.id)
+        if isinstance(found, AjError):
+            raise found
+        return found
+
+    def watches(self) -> Watches:
+        """A daemon that has just begun; its rounds are the test's own."""
+        publish = lambda topic, project, payload: self.told.append(payload)  # noqa: E731
+        means = Means(self.home.layout, self.clock, self.look, publish, self.notifier, self.log.append)
+        made = Watches(means)
+        made._run = lambda: None  # type: ignore[method-assign]
+        return made
+
+
+@pytest.fixture
+def world(home: Home, clock: MovedClock) -> World:
+    return World(home, clock)
+
+
+def add(of: Watches, job: str = "0a1b2c3d", *ways: str, handle: str | None = None) -> None:
+    assert of.add("p", None, WatchWish(job, f"train_{job}", handle, ways)).status == "ok"
+
+
+def test_each_state_is_told_once_and_the_first_sight_is_no_change(world: World) -> None:
+    of = world.watches()
+    add(of, "0a1b2c3d", "desktop", "cmd:x y")
+    for state in ("queued", "queued", "running", "running", "completed", "completed"):
+        world.seen["0a1b2c3d"] = Sighting(state, state == "completed")
+        of.round()
+    assert [one["state"] for one in world.told] == ["running", "completed"]
+    assert world.notifier.sent == [
+        *(("desktop", "queued", "running"), ("cmd:x", "queued", "running")),
+        *(("desktop", "running", "completed"), ("cmd:x", "running", "completed")),
+    ]
+    assert of.open_count() == 0
+
+
+def test_the_end_is_told_even_when_nothing_was_seen_before(world: World) -> None:
+    of = world.watches()
+    add(of, "0a1b2c3d", "desktop")
+    world.seen["0a1b2c3d"] = Sighting("errored", True, "exit code 3")
+    of.round()
+    assert world.notifier.sent == [("desktop", None, "errored")]
+
+
+def test_what_moved_while_no_daemon_ran_is_told_by_the_next(world: World) -> None:
+    of = world.watches()
+    add(of, "0a1b2c3d", "desktop")
+    world.seen["0a1b2c3d"] = Sighting("running")
+    of.round()
+    world.seen["0a1b2c3d"] = Sighting("completed", True)
+    later = world.watches()
+    later.start()
+    later.round()
+    assert world.notifier.sent == [("desktop", "running", "completed")]
+    third = world.watches()
+    third.start()
+    third.round()
+    assert len(world.notifier.sent) == 1
+
+
+class Killed(BaseException):
+    """The daemon is gone."""
+
+
+def test_a_notice_that_was_on_its_way_when_the_daemon_died_is_not_sent_twice(world: World) -> None:
+    of = world.watches()
+    add(of, "0a1b2c3d", "desktop")
+    world.seen["0a1b2c3d"] = Sighting("completed", True)
+
+    def die() -> None:
+        raise Killed
+
+    world.notifier.before = die
+    with pytest.raises(Killed):
+        of.round()
+    world.notifier.before = lambda: None
+    later = world.watches()
+    later.start()
+    later.round()
+    assert world.notifier.sent == []
+    assert [row.delivery for row in later.listing("p").rows] == [Delivery.UNSURE]
+
+
+def test_a_disk_that_refuses_delays_a_notice_and_loses_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = world.watches()
+    add(of, "0a1b2c3d", "desktop")
+    world.seen["0a1b2c3d"] = Sighting("completed", True)
+
+    def full(*_: object) -> None:
+        raise AjError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "write", full)
+        of.round()
+    assert world.notifier.sent == [] and "disk full" in world.log[0]
+    world.clock.move(watches.LOOK_S)
+    of.round()
+    assert world.notifier.sent == [("desktop", None, "completed")]
+
+
+def test_a_job_elsewhere_is_looked_at_now_and_then_and_less_often_when_it_cannot_be_seen(world: World) -> None:
+    of = world.watches()
+    add(of, "run-1", "desktop", handle="aml://s/g/w/run-1")
+    world.seen["run-1"] = Unavailable("no network")
+    pauses = []
+    for _ in range(6):
+        of.round()
+        before = len(world.looks)
+        pause_s = of.round()
+        assert len(world.looks) == before, "it is not due"
+        pauses.append(round(pause_s))
+        world.clock.move(pause_s)
+    assert pauses == [30, 60, 120, 240, 300, 300]
+    assert of.listing(None).rows[0].problem == "no network"
+    world.seen["run-1"] = Sighting("completed", True)
+    of.round()
+    assert of.listing(None).rows[0].problem is None and world.notifier.sent
+
+
+def test_a_job_that_never_comes_is_given_up(world: World) -> None:
+    of = world.watches()
+    add(of, "0a1b2c3d", "desktop")
+    of.round()
+    assert of.open_count() == 1
+    world.clock.move(watches.ARRIVAL_S + 1)
+    of.round()
+    assert of.open_count() == 0 and world.notifier.sent == []
+    assert of.listing("p").rows[0].problem == "no such job is known any more"
+
+
+def test_watches_of_ended_jobs_go_after_a_week_and_damaged_files_hide_no_other(world: World) -> None:
+    of = world.watches()
+    for job in ("0a1b2c3d", "4e5f6a7b"):
+        add(of, job)
+    world.seen["0a1b2c3d"] = Sighting("completed", True)
+    world.seen["4e5f6a7b"] = Sighting("running")
+    of.round()
+    (world.home.layout.watches / "x.json").write_text("{")
+    world.clock.move(watches.KEPT_S + 1)
+    later = world.watches()
+    later.start()
+    later.round()
+    assert [row.id for row in later.listing("p").rows] == ["4e5f6a7b"]
+    assert len(world.log) == 1 and "x.json" in world.log[0]
+
+
+def test_a_removed_watch_is_not_told_of_and_projects_are_apart(world: World) -> None:
+    of = world.watches()
+    add(of, "0a1b2c3d", "desktop")
+    of.add("other", None, WatchWish("0a1b2c3d", "train", None, ()))
+    assert [row.project for row in of.listing("other").rows] == ["other"]
+    assert (of.remove("p", "0a1b2c3d").status, of.remove("p", "0a1b2c3d").status) == ("ok", "noop")
+    world.seen["0a1b2c3d"] = Sighting("completed", True)
+    of.round()
+    assert world.notifier.sent == [] and [one["project"] for one in world.told] == ["other"]
+
+
+def test_a_way_that_is_none_is_refused(world: World) -> None:
+    with pytest.raises(UserError, match="--notify"):
+        world.watches().add("p", None, WatchWish("a", "a", None, ("mail:x",)))
+    assert not world.home.layout.watches.exists()
+    assert repr(way("webhook:https://h/secret")).count("secret") == 0
+
+
+def test_a_watch_is_private_on_disk(world: World) -> None:
+    one = Watch("a", "p", "a", rfc3339(world.clock.now()), ways=(way("webhook:https://h/secret"),))
+    store.write(world.home.layout, replace(one, state="running"))
+    (file,) = world.home.layout.watches.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600 and world.home.layout.watches.stat().st_mode & 0o777 == 0o700
