@@ -12,10 +12,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from aj.azure import sessions
 from aj.azure.arm import Session
 from aj.azure.memory import Memory
-from aj.backend.volcano import pins
+from aj.backend.volcano import known, pins
 from aj.backend.volcano.backend import Means
 from aj.backend.volcano.courier import Courier
 from aj.backend.volcano.variables import Facts
@@ -116,15 +115,7 @@ class Kube:
         return config.read(self.layout, project, self.settings)
 
     def _facts(self, spec: JobSpec, accepted_at: str) -> Facts:
-        settled = self._config(spec)
-        chosen = pins.read(settled)
-        return Facts(
-            accepted_at,
-            blob_endpoint=sessions.cloud_of(settled).blob_endpoint,
-            rdma_resource=chosen.rdma_resource,
-            submitter=self.settings.get("USER") or self.settings.get("LOGNAME"),
-            tools=chosen.tools,
-        )
+        return known.facts(self._config(spec), accepted_at=accepted_at)
 
     def _archive(self, code: CodeRef) -> Path:
         found = archive.find(self.layout.code, code)
