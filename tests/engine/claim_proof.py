@@ -447,6 +447,7 @@ class World:
                 return
             if act in ("look", "clean"):
                 if job.cancelled():
+                    replica.said.add(execution)  # its work is put away, whether the daemon hears of it or not
                     job.cleanup()
                     replica.jobs.remove(job)
                 return
