@@ -35,7 +35,10 @@ MESSAGE_LENGTH = 500  # fits with room to spare, whatever has to be escaped
 
 @dataclass(frozen=True)
 class Request:
-    """One start. Processes are plain mappings with `node`, `cwd`, `argv` and `env`."""
+    """One start. Processes are plain mappings with `node`, `cwd`, `argv` and `env`.
+
+    `spared` are names of programs that hear no TERM: they end by themselves when what they look after has ended.
+    """
 
     job: str
     attempt: int
@@ -46,6 +49,7 @@ class Request:
     umask: int | None = None
     grace_s: float = GRACE_S
     mounts: Mounts | None = None
+    spared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

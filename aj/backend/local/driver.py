@@ -204,7 +204,7 @@ class LocalDriver:
         spec, facts = _spec(job), self._facts(job, folder, arranged)
         if not image.is_host(job.image):
             started = self._containers(job, folder, facts)
-            return attempt.Request(str(folder), job.attempt, (), started, grace_s=GRACE_S)
+            return attempt.Request(str(folder), job.attempt, (), started, grace_s=GRACE_S, spared=podman.PROGRAMS)
         return attempt.Request(
             job=str(folder),
             attempt=job.attempt,
@@ -240,6 +240,7 @@ class LocalDriver:
             shell=arranged.shell,
             workdirs=_workdirs(job, folder),
             folders=_folders(job, folder, arranged.mounted),
+            scratch=None if _spec(job).brings_code or not image.is_host(job.image) else str(folder / "tmp"),
             port=arranged.port,
             accepted_at=job.submitted_at.replace("Z", "+00:00"),
             notes=str(jobs.attempt_folder(folder, job.attempt)),

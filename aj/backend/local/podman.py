@@ -27,6 +27,7 @@ from aj.net.origin import Origin
 PULL_S = 6 * 3600.0  # tens of gigabytes over a slow line
 QUICK_S = 120.0  # a storage that is cold may take long for the smallest question
 LABEL = "aj.job"
+PROGRAMS = ("podman", "conmon")  # what stands between a supervisor and a container; told to end, they lose its code
 OURS = ("PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "REGISTRY_AUTH_FILE", "DOCKER_CONFIG")
 OURS_TOO = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "TMPDIR")
 # What podman says when the registry has refused for good; anything else may be different in a minute.

@@ -26,7 +26,7 @@ SH_TAIL = 'exec "$@"'
 
 @dataclass(frozen=True)
 class Facts:
-    """What only the place of the run knows. `gpus` is None on a machine without any; `notes` is a folder."""
+    """What only the place of the run knows. `gpus` is None on a machine without any; `notes`, `scratch` are folders."""
 
     shell: str
     workdirs: tuple[str, ...]
@@ -37,6 +37,7 @@ class Facts:
     digest: str | None = None
     archive_sha256: str | None = None
     folders: Mapping[str, str] = field(default_factory=dict)
+    scratch: str | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ def _of_node(spec: JobSpec, facts: Facts, node: int) -> dict[str, str]:
     always |= {"AJ_WORKDIR": facts.workdirs[node], "AJ_NODE_RANK": str(node)}
     always |= {f"AJ_{name.upper()}_DIR": where for name, where in facts.folders.items()}
     lent = {name: value for name, value in spec.inherited.items() if name not in INJECTED}
-    return {**DEFAULTS, **lent, **_gpus(spec, facts, node), **spec.env, **always}
+    scratch = {} if facts.scratch is None else {"TMPDIR": facts.scratch}
+    return {**DEFAULTS, **lent, **scratch, **_gpus(spec, facts, node), **spec.env, **always}
 
 
 def _gpus(spec: JobSpec, facts: Facts, node: int) -> dict[str, str]:

@@ -190,7 +190,8 @@ class Supervisor:
         to the shell's own handler, and is lost with it.
         """
         new = {(pid, proc.executable(pid)) for pid in self._members()} - self._told
-        strays.send([pid for pid, _ in new], signal.SIGTERM)
+        spared = self._request.spared
+        strays.send([pid for pid, program in new if program.rpartition("/")[2] not in spared], signal.SIGTERM)
         self._told |= new
 
     def _members(self) -> set[int]:
