@@ -82,7 +82,7 @@ def shown(spec: JobSpec, facts: Facts, objects: Objects) -> list[dict[str, Json]
 
 def written(body: Mapping[str, Json]) -> bytes:
     """Return an object as it is sent."""
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _annotations(spec: JobSpec, facts: Facts) -> dict[str, Json]:
