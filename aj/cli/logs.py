@@ -72,6 +72,7 @@ def run(opts: Options, ctx: Context) -> int:
         job_id = named.on_disk(ctx, opts.job)
     except NotFound as error:
         return _elsewhere(opts, ctx, error)
+    jobs.with_logs(ctx.layout, job_id)
     _refuse(opts, _OF_FILES, "a job of this machine has no such files")
     need_part(ctx, job_id, opts)
     if opts.follow:

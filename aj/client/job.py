@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from aj.base import proc
 from aj.base.clock import SYSTEM
-from aj.base.errors import AjError, JobFailed, Refused, TimedOut
+from aj.base.errors import AjError, JobFailed, TimedOut
 from aj.base.noun import dataclass
 from aj.client.errors import (
     JobSubmissionChanged,
@@ -171,7 +171,6 @@ class Job:
         `attempt` chooses a start (the newest), `rank` a process, `tail` the last lines, `since` a moment in
         seconds since the epoch. Raises NotFound, Refused for a job of a deployment, which has no log of its own.
         """
-        self._refuse_when_targeted("logs")
         logs = self._client.logs
         if follow:
             chunks = logs.follow(self.id, attempt=attempt, rank=rank, tail=tail, since=since, stop=self._stop)
@@ -200,13 +199,6 @@ class Job:
     def delete(self) -> None:
         """Remove an ended job with its logs and files. Raises Refused while it runs, NotFound, OutcomeUnknown."""
         self._client.jobs.delete(self.id)
-
-    def _refuse_when_targeted(self, what: str) -> None:
-        job = self._client.jobs.show(self.id).workload
-        if job.targeted is not None:
-            name = job.targeted.deployment
-            hint = f"`aj deployment status {name}` shows the replicas and their logs"
-            raise Refused(f"job {job.id} runs inside of deployment `{name}`: no {what}", code="targeted", hint=hint)
 
 
 def _status(answer: JobAnswer) -> Status:

@@ -27,12 +27,12 @@ class Logs:
         tail: int | None = None,
         since: float | None = None,
     ) -> Iterator[Chunk]:
-        """Yield what a start of the job wrote until now, by default the newest. Raises NotFound.
+        """Yield what a start of the job wrote until now, by default the newest. Raises NotFound, Refused.
 
         `tail` counts lines of all streams together; `since` is seconds since the epoch.
         """
         layout = self._line.place.layout
-        jobs.read(layout, named(job_id, "id"))
+        jobs.with_logs(layout, named(job_id, "id"))
         return joblogs.read(layout.job(job_id), attempt=attempt, rank=rank, sources=sources, tail=tail, since=since)
 
     def follow(
@@ -46,9 +46,9 @@ class Logs:
         since: float | None = None,
         stop: threading.Event | None = None,
     ) -> Iterator[Chunk]:
-        """Yield what is written, as it is written, until the job has ended or `stop` is set. Raises NotFound."""
+        """Yield what is written, as it is written, until the job has ended or `stop` is set. Raises as `read`."""
         layout = self._line.place.layout
-        jobs.read(layout, named(job_id, "id"))
+        jobs.with_logs(layout, named(job_id, "id"))
         return joblogs.follow(
             layout.job(job_id),
             lambda: jobs.has_ended(layout.job(job_id)),

@@ -452,7 +452,7 @@ class Jobs:
             raise UserError("no command given", hint=f"`aj exec {job_id} COMMAND`")
         job = self._seen(job_id)
         if job.targeted is not None:
-            raise has_no_own(job, "command runs inside of it")
+            raise jobs.is_inside(job, "no command can run beside it")
         whole = replace(job, spec=jobs.spec(self._layout, job_id))
         return self._driver(job.service).exec_plan(whole, self._layout.job(job_id), asked)
 
@@ -564,14 +564,6 @@ class Jobs:
         with self._guard:
             if words not in self._warnings:
                 self._warnings.append(words)
-
-
-def has_no_own(job: Workload, what: str) -> Refused:
-    """Say what a job that was sent to a deployment cannot have: it shares a program with others."""
-    assert job.targeted is not None, "only such jobs are refused this"
-    name = job.targeted.deployment
-    hint = f"`aj deployment status {name}` shows the replicas and their logs"
-    return Refused(f"job {job.id} runs inside of deployment `{name}`: no {what}", code="targeted", hint=hint)
 
 
 def _shares_line(one: Workload, job: Workload) -> bool:

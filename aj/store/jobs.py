@@ -161,6 +161,22 @@ def _read(folder: Path) -> Workload:
         raise AjError(f"{path} is damaged: {error}", code="damaged-record") from error
 
 
+def with_logs(layout: Layout, job_id: str) -> Workload:
+    """Read the record of a job that may have logs of its own. Raises as `read`, and Refused for a targeted one."""
+    job = read(layout, job_id)
+    if job.targeted is not None:
+        raise is_inside(job, "no logs of its own")
+    return job
+
+
+def is_inside(job: Workload, but: str) -> Refused:
+    """Say what a job that was sent to a deployment cannot have: it shares a program with others."""
+    assert job.targeted is not None, "only such jobs are refused this"
+    name = job.targeted.deployment
+    hint = f"`aj deployment status {name}` shows the replicas; their logs are in its JSON"
+    return Refused(f"job {job.id} runs inside of deployment `{name}`: {but}", code="targeted", hint=hint)
+
+
 def spec(layout: Layout, job_id: str) -> JobSpec:
     """Read what was asked for, with its environment values. Raises AjError when it cannot be read."""
     path = spec_file(layout.job(job_id))

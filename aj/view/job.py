@@ -61,6 +61,7 @@ FIELDS = (
     Column("message", "workload.message"),
     Column("exit code", "workload.exitCode", Form.NUMBER),
     Column("reason", "workload.reason"),
+    Column("deployment", "workload.deploymentId"),
     Column("submitted", "workload.submittedAt", Form.TIME),
     Column("started", "workload.startedAt", Form.TIME),
     Column("completed", "workload.completedAt", Form.TIME),
@@ -118,6 +119,8 @@ def record(job: Workload, now: float) -> Item:
         "recoveries": job.recoveries,
         "submissionRevision": job.submission_revision,
         "claimDeadlineAt": clock.rfc3339(job.deadline_at) if job.deadline_at is not None else None,
+        "claimed": job.claimed,
+        "deploymentId": job.targeted.deployment if job.targeted is not None else None,
         "terminatingSince": job.terminating_since,
         "workdir": job.workdir,
         "notes": job.notes,
@@ -181,7 +184,13 @@ def ended(job: CloudJob, ticket: Ticket) -> Item:
 def _unknown() -> dict[str, Json]:
     """The keys of a job of which nothing is known."""
     wholes = ("attempt", "setupAttempt", "recoveries", "submissionRevision")
-    known: dict[str, Json] = {**dict.fromkeys(wholes, 0), "processesPerNode": 1, "oomKilled": False, "notes": ()}
+    known: dict[str, Json] = {
+        **dict.fromkeys(wholes, 0),
+        "processesPerNode": 1,
+        "oomKilled": False,
+        "claimed": False,
+        "notes": (),
+    }
     return {**dict.fromkeys(_fields(job_schema())), "command": "", **known}
 
 
@@ -375,7 +384,7 @@ def job_schema() -> Schema:
     texts = ("id", "name", "service", "template", "ticket", "command", "createdAt", "submittedAt")
     open_texts = ("project", "image", "codeDigest", "startedAt", "completedAt", "cleanedAt", "reason", "message")
     more_texts = ("waitingFor", "cleanupError", "dataError", "claimDeadlineAt", "terminatingSince", "workdir")
-    who = ("agent", "session", "sessionLabel")
+    who = ("agent", "session", "sessionLabel", "deploymentId")
     wholes = ("nodes", "processesPerNode", "attempt", "setupAttempt", "recoveries", "submissionRevision")
     return schema.record(
         **dict.fromkeys(texts, schema.TEXT),
@@ -386,6 +395,7 @@ def job_schema() -> Schema:
         duration_s=maybe_number,
         exitCode=maybe_whole,
         oomKilled=schema.YES_NO,
+        claimed=schema.YES_NO,
         notes=schema.NAMES,
     )
 

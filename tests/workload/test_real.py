@@ -86,7 +86,7 @@ def test_jobs_of_a_deployment_end_as_its_program_says(site: Site) -> None:
     assert [(held.job_id, held.unreleased) for held in seen.jobs] == [("gate-1", False)]
     with pytest.raises(Refused, match="no logs"):
         gate.logs()
-    with pytest.raises(Refused, match="deployment `models`"):
+    with pytest.raises(Refused, match="inside of deployment `models`"):
         gate.exec("true")
     with pytest.raises(Refused, match="not ended"):
         gate.resubmit()

@@ -23,7 +23,7 @@ class Logs:
 
     def show(self, call: Call) -> Answer:
         """Give the end of what a start of a job wrote, by default of the newest."""
-        jobs.read(self.layout, call.name)
+        jobs.with_logs(self.layout, call.name)
         chunks = joblogs.read(
             self.layout.job(call.name),
             attempt=call.whole("attempt", 0) or None,

@@ -1,0 +1,75 @@
+"""aj deployment and aj job --deployment against a real daemon, with the program of the tests."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from aj.base.clock import SYSTEM
+from aj.cli import complete
+from tests.cli.conftest import Shell
+
+HOUSE = str(Path(__file__).resolve().parents[3])
+LIMIT_S = 60.0
+
+
+@pytest.mark.rule("C-019", "C-041", "TD-02", "TD-04", "TD-16", "TD-25", "TD-26")
+def test_a_deployment_from_its_begin_to_its_end(live: Shell) -> None:
+    assert "no deployments" in live("deployment", "list").err
+    assert live("deployment", "status", "models").code == 3
+    folder = live.directory / "app"
+    folder.mkdir()
+    program = ("--", sys.executable, "-m", "tests.workload.app", str(folder))
+    made = live("deployment", "create", "models", "-e", f"PYTHONPATH={HOUSE}", "--json", *program)
+    assert made.code == 0, made.err
+    assert (made.json["item"]["replicas"], made.json["item"]["revision"]) == (1, 1)
+    assert live("deployment", "create", "models", *program).code == 5
+    assert live("deployment", "create", "Bad_Name", *program).code == 2
+    assert live("deployment", "create", "empty").code == 2
+    assert live("deployment", "create", "huge", "--replicas", "40", *program).code == 5
+
+    sent = live("job", "--deployment", "models", "--id", "work-1", "--timeout", "50s", "--wait", "--json")
+    assert sent.code == 0, sent.err
+    job = sent.json["item"]["workload"]
+    assert (job["id"], job["state"], job["claimed"], job["deploymentId"]) == ("work-1", "completed", True, "models")
+    assert live("job", "--deployment", "models", "--id", "work-1").code == 5
+    assert live("job", "submit", "--deployment", "models", "--id", "fail-1", "--wait").code == 1
+    assert live("job", "--deployment", "models", "--id", "gate-1", "-o", "name").out == "gate-1\n"
+    _until(lambda: live("status", "gate-1", "--json").json["item"]["workload"]["claimed"])
+    assert live("job", "--deployment", "models", "--id", "gate-2").code == 0
+    assert live("status", "gate-2", "--json").json["item"]["jobsAhead"] == 0
+    shown = live("deployment", "status", "models")
+    assert "busy" in shown.out and "job gate-1  running  replica 0" in shown.out
+    assert live("deployment", "list").rows[0][:5] == ["models", "ready", "1 of 1", "1", "1"]
+    assert live("deployment", "list", "-o", "name").out == "models\n"
+    for command in (("exec", "gate-1", "true"), ("logs", "gate-1")):
+        refused = live(*command)
+        assert refused.code == 5 and "inside of deployment `models`" in refused.err
+
+    for words in (("alpine", "--deployment", "models"), ("--deployment", "models", "--cpus", "2")):
+        assert live("job", *words).code == 2
+    assert live("job", "--id", "x", "local/host", "--", "true").code == 2
+    assert live("job", "--deployment", "others").code == 3
+    assert live("job").code == 2
+
+    assert live("deployment", "upgrade", "models").code == 2
+    assert live("deployment", "upgrade", "models", "--replicas", "2", "--json").json["item"]["replicas"] == 2
+    assert "models\t" in complete.answer(["deployment", "status", ""], live.home.settings)
+    without_yes = live("deployment", "delete", "models")
+    assert without_yes.code == 5 and "add `--yes`" in without_yes.err
+    refused = live("deployment", "delete", "models", "--yes")
+    assert refused.code == 5 and "gate-1, gate-2" in refused.err
+    assert live("terminate", "gate-2").code == 0
+    gone = live("deployment", "delete", "models", "--yes", "--force", "--json")
+    assert gone.code == 0 and gone.json["items"][0]["status"] == "ok"
+    _until(lambda: "no deployments" in live("deployment", "list").err)
+    assert live("wait", "gate-1", "--cleaned").code == 1
+
+
+def _until(is_so) -> None:  # type: ignore[no-untyped-def]
+    limit = SYSTEM.monotonic() + LIMIT_S
+    while not is_so():
+        assert SYSTEM.monotonic() < limit
+        SYSTEM.sleep(0.05)
