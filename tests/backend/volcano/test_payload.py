@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -12,6 +13,7 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import aj
 from aj.backend.volcano import gang, names, payload, pods, program
 from aj.backend.volcano.payload import Objects
 from aj.base.errors import TemplateError, UserError
@@ -116,6 +118,15 @@ def test_so_many_nodes_start_together(tmp_path: Path, nodes: int) -> None:
     assert sizes == {"master": (1, 1), **({"worker": (nodes - 1, nodes - 1)} if nodes > 1 else {})}
     bases = {name: env(objects, name)["AJ_RANK_BASE"] for name in sizes}
     assert bases == {"master": "0", **({"worker": "1"} if nodes > 1 else {})}
+
+
+def test_the_templates_of_the_page_can_be_sent(tmp_path: Path) -> None:
+    page = (Path(aj.__file__).parent / "docs/volcano.md").read_text()
+    first, blob = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    parts = {"part/first": first.replace("base:\n", ""), "part/blob": blob}
+    one = kit.of(built(tmp_path, "base: part.first\nconfig: {}\n", **parts).spec)
+    both = kit.of(built(tmp_path, "base: [part.first, part.blob]\nconfig: {}\n", **parts).spec)
+    assert (list(tasks(one)), one.secret_keys, both.secret_keys) == (["master", "worker"], (), ("code.url",))
 
 
 # names and labels
