@@ -26,6 +26,7 @@ GROUPS = (
     Group(("template",), "templates: what a job needs", PROJECT),
     Group(("config",), "settings of the project and of the user", PROJECT),
     Group(("code",), "the code that travels with a job", PROJECT),
+    Group(("skill",), "what coding agents know of aj", PROJECT),
     Group(("daemon",), "the process that submits and runs", SYSTEM),
 )
 
@@ -657,6 +658,39 @@ COMMANDS = (
         formats=NO_IDS,
         local=True,
         kind="doctor",
+    ),
+    command(
+        "skill status",
+        "whether coding agents know how to use aj",
+        "aj skill status",
+        exits=(2,),
+        local=True,
+        kind="skill.list",
+    ),
+    command(
+        "skill install",
+        "teach coding agents to use aj",
+        "aj skill install",
+        "aj skill install claude --project",
+        exits=(2, 5),
+        local=True,
+        kind="skill.list",
+    ),
+    command(
+        "skill update",
+        "bring what they were taught up to date",
+        "aj skill update",
+        exits=(2, 5),
+        local=True,
+        kind="skill.list",
+    ),
+    command(
+        "skill uninstall",
+        "take it away again",
+        "aj skill uninstall codex",
+        exits=(2, 5),
+        local=True,
+        kind="skill.list",
     ),
     command("daemon start", "start the daemon", "aj daemon start", exits=(2, 7), formats=NO_IDS, kind="result/start"),
     command(

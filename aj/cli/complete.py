@@ -237,6 +237,7 @@ JOB_STATES = (
 STATIC = {
     "format": words.FORMATS,
     "shell": ("bash", "zsh", "fish"),
+    "agent": ("all", "copilot", "codex", "claude"),
     "ticket-state": ("queued", "running", "completed", "failed", "canceled", "unknown", "never-arrived"),
     "record-state": ("intended", "submitted", "unknown", *JOB_STATES, "deleted"),
     "job-state": JOB_STATES,

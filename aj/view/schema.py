@@ -51,6 +51,7 @@ KINDS: Mapping[str, str] = {
     "result/start": "aj.view.daemon",
     "result/stop": "aj.view.daemon",
     "result/init": "aj.view.init",
+    "skill.list": "aj.view.skill",
     "result/pull": "aj.view.exchange",
     "result/push": "aj.view.exchange",
     "result/init-amlt": "aj.view.init",

@@ -1,0 +1,1 @@
+"""aj skill: teach coding agents to use `aj`."""
