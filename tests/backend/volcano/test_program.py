@@ -23,6 +23,7 @@ from aj.backend.volcano import program
 from tests.azure.nodes import BASH, Ended, Node, ended, until
 from tests.azure.nodes import node as making
 from tests.backend.volcano import kit
+from tests.template.kit import VOLCANO
 
 pytestmark = pytest.mark.usefixtures("programs")
 PYTHON = shlex.quote(sys.executable)
@@ -111,6 +112,28 @@ def test_ranks_come_before_the_setup_and_the_code_before_both(node: Node) -> Non
 @pytest.mark.rule("V-060")
 def test_without_code_the_pod_starts_where_the_image_does(node: Node) -> None:
     assert run(node, 'echo "$PWD $AJ_WORKDIR"').out == f"{node.root} {node.root}\n"
+
+
+@pytest.mark.rule("V-034", "V-040", "V-042", "V-045", "V-130")
+@pytest.mark.parametrize(("task", "index", "rank"), [("master", 0, 0), ("worker", 9, 10), ("worker", 99, 100)])
+def test_a_pod_of_a_manifest_starts_as_a_node_starts_it(node: Node, task: str, index: int, rank: int) -> None:
+    template = VOLCANO.replace("instance_count: 2", "instance_count: 102")
+    template = template.replace("image: train:1", "image: train:1, setup: ['export FROM_SETUP=\"$$(id) $NODE_RANK\"']")
+    (node.root / "my-master").mkdir()
+    tell = 'echo "$1|$FROM_SETUP|$AJ_NODE_RANK|$RANK|$WORLD_SIZE|$AJ_TASK_NAME|$MASTER_ADDR|$PWD|$(cat here)"'
+    objects = kit.made(node.root / "my-master", template, "bash", "-c", tell, "x", "$(AJ_ID) $$ é")
+    found = kit.arrived(objects, task, index)
+    node.program("getent", "exit 0\n")
+    code = archive(node, {"here": "yes"})
+    child = node.start(*found.argv[1:], **{**found.env, **code, "HOME": node.env["HOME"]})
+    told = ended(child)
+    job = f"my-master-0a1b2c3d-{kit.SUFFIX}"
+    assert found.argv[0] == "/bin/bash"
+    marked, from_setup, *rest = told.out.rstrip("\n").split("|")
+    assert marked == "$(AJ_ID) $$ é"
+    assert re.fullmatch(rf"[0-9]+\(id\) {rank}", from_setup)
+    master = f"{job}-master-0.{job}"
+    assert rest == [str(rank), str(rank), "102", task, master, code["AJ_WORKDIR"], "yes"], told.err
 
 
 # code
