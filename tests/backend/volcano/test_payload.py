@@ -291,6 +291,15 @@ def test_a_size_is_written_as_the_cluster_does(tmp_path: Path, size: str, due: s
     }
 
 
+@pytest.mark.rule("V-018", "C-197")
+def test_the_image_is_used_as_it_is_written(tmp_path: Path) -> None:
+    text = changed(VOLCANO, **{"image: train:1": "image: a/b@sha256:" + "0" * 64 + ", registry: registry.example"})
+    found = made(tmp_path, text)
+    assert {container(found, task)["image"] for task in tasks(found)} == {"a/b@sha256:" + "0" * 64}
+    told = [one.message for one in built(tmp_path, text).warnings]
+    assert "Volcano uses `environment.image` as written: `registry` has no effect" in told
+
+
 @pytest.mark.rule("V-060")
 def test_without_a_volume_no_code_goes_along_and_nothing_is_mounted(tmp_path: Path) -> None:
     text = VOLCANO.partition("    submit_args")[0]
