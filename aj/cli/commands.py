@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aj.cli.leaf import AZURE, COMPUTE, JOBS, NO_IDS, PROJECT, STARTED, SYSTEM, TEXT_ONLY, Group, command
+from aj.cli.leaf import AZURE, COMPUTE, JOBS, KUBERNETES, NO_IDS, PROJECT, STARTED, SYSTEM, TEXT_ONLY, Group, command
 
 GROUPS = (
     Group(("init",), "make a project", STARTED),
@@ -21,6 +21,7 @@ GROUPS = (
     Group(("image",), "images of Singularity's own", AZURE),
     Group(("sku",), "machines that a job can ask for", AZURE),
     Group(("quota",), "what is left of clusters, machine families and computes", AZURE),
+    Group(("k8s",), "clusters, looked at by hand", KUBERNETES),
     Group(("sa",), "storage accounts", AZURE),
     Group(("uai",), "user-assigned identities", AZURE),
     Group(("template",), "templates: what a job needs", PROJECT),
@@ -110,7 +111,8 @@ COMMANDS = (
         "where a job stands, and what happened to it",
         "aj status",
         "aj status 1a2b3c4d",
-        exits=(2, 3, 4, 5, 7),
+        "aj status 1a2b3c4d --watch",
+        exits=(2, 3, 4, 5, 7, 130),
         kind="status",
     ),
     command(
@@ -429,6 +431,56 @@ COMMANDS = (
         exits=(2, 7, 124, 130),
         formats=("table", "json", "jsonl"),
         streams=True,
+    ),
+    command(
+        "k8s status",
+        "which cluster one is at, and what one may do there",
+        "aj k8s status",
+        "aj k8s status --check-cluster --context lab",
+        exits=(2, 4, 7),
+        formats=NO_IDS,
+        kind="k8s.status",
+    ),
+    command(
+        "k8s jobs",
+        "jobs of Volcano in a namespace",
+        "aj k8s jobs",
+        "aj k8s jobs 1a2b3c4d",
+        exits=(2, 3, 4, 5, 7),
+        kind="k8s.jobs",
+    ),
+    command("k8s queues", "queues, and what they hold", "aj k8s queues", exits=(2, 3, 4, 5, 7), kind="k8s.queues"),
+    command(
+        "k8s pods",
+        "pods with their ranks, and why one does not run",
+        "aj k8s pods --job 1a2b3c4d",
+        exits=(2, 3, 4, 5, 7),
+        kind="k8s.pods",
+    ),
+    command(
+        "k8s logs",
+        "what a pod printed, or the pod of one rank of a job",
+        "aj k8s logs 1a2b3c4d --rank 3",
+        "aj k8s logs train-0a1b2c3d-x7k2p-master-0 --previous",
+        exits=(2, 3, 4, 5, 7, 130),
+        formats=("table", "json", "jsonl"),
+        kind="k8s.logs",
+    ),
+    command(
+        "k8s events",
+        "what happened to a job and its pods, or to a pod",
+        "aj k8s events 1a2b3c4d",
+        exits=(2, 3, 4, 5, 7),
+        formats=NO_IDS,
+        kind="k8s.events",
+    ),
+    command(
+        "k8s delete",
+        "delete a job with its pods, its Secret and its code",
+        "aj k8s delete 1a2b3c4d",
+        "aj k8s delete 1a2b3c4d --yes",
+        exits=(2, 3, 4, 5, 6, 7),
+        kind="result/k8s",
     ),
     command("ws list", "the workspaces that you see", "aj ws list", exits=(2, 4, 7), kind="ws.list"),
     command(

@@ -24,6 +24,7 @@ SETUP_ATTEMPTS = 100  # then a job has failed
 FIRST_PAUSE_S = 10.0
 LONGEST_PAUSE_S = 600.0
 SPREAD = 0.2  # so that jobs that failed together do not try together
+KNOWN_CAUSES = ("capacity", "quota")  # what a user can do something about
 GPUS = "gpu_indices"  # the fact in which a job's own GPUs stand
 
 
@@ -183,7 +184,8 @@ def _release(job: Workload) -> str:
 def _next_try(job: Workload, due_at: float) -> str:
     assert job.retry is not None
     tries = f"try {job.retry.attempt + 1} of {SETUP_ATTEMPTS}"
-    return f"{tries} at {rfc3339(due_at)[:19]}Z, after: {job.retry.message}"
+    cause = f" ({job.retry.cause})" if job.retry.cause in KNOWN_CAUSES else ""
+    return f"{tries} at {rfc3339(due_at)[:19]}Z{cause}, after: {job.retry.message}"
 
 
 def retry(job: Workload, *, cause: str, message: str, now: float) -> Retry | None:

@@ -53,7 +53,7 @@ def is_host(reference: str | None) -> bool:
 def parse(reference: str) -> Image:
     """Read a reference as every program of containers does. Raises UserError when it is none."""
     found = _REFERENCE.match(reference)
-    if not found:
+    if not found or (found["registry"] and not _names_registry(found["registry"]) and not found["registry"].islower()):
         raise UserError(
             f"`{reference}` is no image", hint="an image is such as registry.example/train:1", code="bad-image"
         )

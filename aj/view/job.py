@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from aj.model.json import Json
     from aj.model.record import Record
     from aj.model.ticket import Ticket
-    from aj.model.workload import Retry, Workload
+    from aj.model.workload import Host, Retry, Workload
     from aj.view.document import Item
     from aj.view.schema import Schema
     from aj.wire.messages import JobAnswer
@@ -32,7 +32,7 @@ LAST_EVENTS = 8  # an ordinary life and what happened lately of a longer one; `-
 # A status of which nothing is known yet.
 NOTHING: Item = {
     **dict.fromkeys(("workload", "cloud", "ticket", "jobsAhead", "retry", "retry_text", "logs")),
-    **dict.fromkeys(("processes_text", "files_text", "checkpoint", "checkpoint_where", "checkpoint_text")),
+    **dict.fromkeys(("processes_text", "files_text", "spot_text", "checkpoint", "checkpoint_where", "checkpoint_text")),
     "events": (),
     "eventsTotal": 0,
 }
@@ -53,6 +53,8 @@ FIELDS = (
     Column("service", "workload.service"),
     Column("template", "workload.template"),
     Column("command", "workload.command"),
+    Column("image", "workload.image"),
+    Column("image digest", "workload.imageDigest"),
     Column("nodes", "workload.nodes", Form.NUMBER),
     Column("processes", "processes_text"),
     Column("waits for", "workload.waitingFor"),
@@ -67,6 +69,7 @@ FIELDS = (
     Column("completed", "workload.completedAt", Form.TIME),
     Column("duration", "workload.duration_s", Form.SECONDS),
     Column("terminating since", "workload.terminatingSince", Form.TIME),
+    Column("spot", "spot_text"),
     Column("cleanup pending", "workload.cleanupError"),
     Column("checkpoint bucket", "checkpoint_where"),
     Column("checkpoint", "checkpoint_text"),
@@ -127,7 +130,15 @@ def record(job: Workload, now: float) -> Item:
         "agent": job.agent,
         "session": job.session,
         "sessionLabel": job.session_title,
+        "imageDigest": job.image_digest,
+        "spot": job.spot,
+        "maxRuntime_s": job.max_runtime_s,
+        "vms": tuple(_host(host) for host in job.hosts),
     }
+
+
+def _host(host: Host) -> Item:
+    return {"createdAt": host.created_at, "endedAt": host.ended_at, "releasedAt": host.released_at}
 
 
 def recorded(record: Record) -> Item:
@@ -189,7 +200,9 @@ def _unknown() -> dict[str, Json]:
         "processesPerNode": 1,
         "oomKilled": False,
         "claimed": False,
+        "spot": False,
         "notes": (),
+        "vms": (),
     }
     return {**dict.fromkeys(_fields(job_schema())), "command": "", **known}
 
@@ -252,6 +265,7 @@ def status_item(answer: JobAnswer, now: float) -> Item:
         "retry_text": _retry_text(job.retry, now),
         "processes_text": _processes_text(job),
         "files_text": files_text(job),
+        "spot_text": _spot_text(job),
         "checkpoint": bucket.checkpoint_item(answer.checkpoints),
         "checkpoint_where": bucket.checkpoint_where(answer.checkpoints),
         "checkpoint_text": bucket.checkpoint_text(answer.checkpoints, now),
@@ -275,6 +289,14 @@ def _processes_text(job: Workload) -> str:
     """Write how many processes there are; over several nodes also how many each has."""
     total = str(job.nodes * job.processes_per_node)
     return f"{total} ({job.processes_per_node} a node)" if job.nodes > 1 else total
+
+
+def _spot_text(job: Workload) -> str | None:
+    """Write how often a job on spot has lost its host."""
+    if not job.spot:
+        return None
+    times = text.plural(job.recoveries, "recovery", "recoveries")
+    return f"{times}, {text.plural(len(job.hosts), 'host')} so far"
 
 
 def files_text(job: Workload) -> str | None:
@@ -397,6 +419,10 @@ def job_schema() -> Schema:
         oomKilled=schema.YES_NO,
         claimed=schema.YES_NO,
         notes=schema.NAMES,
+        imageDigest=maybe_text,
+        spot=schema.YES_NO,
+        maxRuntime_s=maybe_number,
+        vms=schema.many(schema.record(createdAt=schema.TEXT, endedAt=maybe_text, releasedAt=maybe_text)),
     )
 
 
@@ -436,6 +462,7 @@ def schemas() -> Mapping[str, Schema]:
         retry_text=maybe_text,
         processes_text=maybe_text,
         files_text=maybe_text,
+        spot_text=maybe_text,
         checkpoint=schema.maybe(bucket.checkpoint_schema()),
         checkpoint_where=maybe_text,
         checkpoint_text=maybe_text,

@@ -201,7 +201,7 @@ def test_a_reference_is_read_as_every_program_of_containers_does(reference: str,
 
 
 @pytest.mark.parametrize(
-    "word", ["", "UPPER", "https://x/y", "a b", "x:", "x@sha256:1", "x/", "/x", "-x", "x:1:2", "x\n"]
+    "word", ["", "UPPER", "UPPER/x", "https://x/y", "a b", "x:", "x@sha256:1", "x/", "/x", "-x", "x:1:2", "x\n"]
 )
 def test_what_is_no_reference_is_refused(word: str) -> None:
     with pytest.raises(UserError, match="is no image"):
