@@ -29,21 +29,11 @@ import trustme
 import yaml
 
 from tests.servers import kube_exec
-from tests.servers.kube_api import (
-    NAMESPACE,
-    TOKEN,
-    Asked,
-    Denied,
-    Kube,
-    Refused,
-    User,
-    status,
-    too_many,
-    unavailable,
-)
+from tests.servers.kube_api import NAMESPACE, TOKEN, Asked, Kube, User
 from tests.servers.kube_pods import Fate, Log, Nodes, comes_up, ended, evicted, exits, no_image, unschedulable, waiting
 from tests.servers.kube_pods import running as runs
 from tests.servers.kube_store import Store, kind_of
+from tests.servers.kube_words import Denied, Refused, status, too_many, unavailable
 from tests.servers.loopback import Answer, Cut, Got, Loopback, Stall, _Handler
 
 __all__ = [

@@ -2,80 +2,37 @@
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
 from tests.servers import kube_rules
+from tests.servers.kube_bodies import checked, fixed, patched
 from tests.servers.kube_pods import Nodes
-from tests.servers.kube_schema import Cause, core, invalid, parsed, required, unsupported
+from tests.servers.kube_schema import Cause, core, invalid, parsed, unsupported
+from tests.servers.kube_served import discovery
 from tests.servers.kube_store import KINDS, VOLCANO, Gone, Kind, Store, Unclear, kind_of
+from tests.servers.kube_words import (
+    Denied,
+    Refused,
+    details_of,
+    illegal,
+    not_strict,
+    other_uid,
+    status,
+    unknown_options,
+)
 from tests.servers.loopback import Answer, Got
 
-VERSION = "v1.36.2"
 NAMESPACE = "training"
 TOKEN = "token-of-the-admin"
-ALL = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-ALL_CUSTOM = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-SHORT = {"jobs": ["vcjob", "vj"], "queues": ["q", "queue-v1beta1"], "podgroups": ["pg", "podgroup-v1beta1"]}
-REASONS = {
-    400: "BadRequest",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "NotFound",
-    405: "MethodNotAllowed",
-    409: "Conflict",
-    410: "Expired",
-    415: "UnsupportedMediaType",
-    422: "Invalid",
-    429: "TooManyRequests",
-    500: "InternalError",
-    503: "ServiceUnavailable",
-    504: "Timeout",
-}
 STRICTNESS = ("", "Ignore", "Strict", "Warn")
 _PATH = re.compile(
     r"/(?:api/(?P<core>v1)|apis/(?P<group>[^/]+)/(?P<version>[^/]+))"
     r"(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<sub>[a-z]+))?)?\Z"
 )
-
-
-def status(
-    code: int, message: str, reason: str = "", details: Mapping[str, object] | None = None, **headers: str
-) -> Answer:
-    """An error as the server writes it."""
-    document: dict[str, object] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    document |= {"message": message, "reason": reason or REASONS[code]}
-    if details:
-        document["details"] = dict(details)
-    return Answer(code, {**document, "code": code}, {name.replace("_", "-"): value for name, value in headers.items()})
-
-
-def too_many(after_s: int = 1) -> Answer:
-    """The server asks to come again later."""
-    words = "The server has received too many requests and has asked us to try again later"
-    return status(429, words, details={"retryAfterSeconds": after_s}, Retry_After=str(after_s))
-
-
-def unavailable(code: int = 503) -> Answer:
-    """The server is not well: plain words, as a gateway in front of it says them."""
-    return status(code, "the server is currently unable to handle the request")
-
-
-@dataclass(frozen=True)
-class Denied:
-    """A webhook of the cluster says no to what it is shown."""
-
-    words: str
-    webhook: str = "policy.example.test"
-
-    @property
-    def answer(self) -> Answer:
-        return status(400, f'admission webhook "{self.webhook}" denied the request: {self.words}', " ")
 
 
 @dataclass(frozen=True)
@@ -109,14 +66,6 @@ class Asked:
     @property
     def is_dry(self) -> bool:
         return self.query.get("dryRun") == "All"
-
-
-class Refused(Exception):
-    """The request ends with this answer."""
-
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(answer.status)
-        self.answer = answer
 
 
 @dataclass
@@ -155,7 +104,7 @@ class Kube:
         where = namespace if kind.namespaced else ""
         about = {"name": name, **more.pop("metadata", {})}  # type: ignore[dict-item]
         document = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": about, **more}
-        new = self.store.created(kind, where, name, self._checked(kind, document, name, is_strict=True)[0])
+        new = self.store.created(kind, where, name, checked(kind, document, name, is_strict=True)[0])
         kept = self.store.keep(kind, new, "ADDED")
         if kind.plural == "pods":
             self.nodes.begin(self.stored("pods", name, where))
@@ -176,7 +125,7 @@ class Kube:
         ]
 
     def _answer(self, got: Got) -> Answer:
-        known = self._discovery(got)
+        known = discovery(got)
         if known is not None:
             self._user(got)
             return known
@@ -207,7 +156,7 @@ class Kube:
         if asked.got.method != "DELETE" and strictness not in STRICTNESS:
             causes.append(unsupported("fieldValidation", strictness, list(STRICTNESS)))
         if causes and asked.got.method in kind:
-            raise Refused(_unknown_options(kind[asked.got.method], causes))
+            raise Refused(unknown_options(kind[asked.got.method], causes))
 
     def _user(self, got: Got) -> User:
         scheme, _, token = got.headers.get("authorization", "").partition(" ")
@@ -239,7 +188,7 @@ class Kube:
             f'{who} is forbidden: User "{asked.user.name}" cannot {verb} resource "{asked.kind.plural}{sub}" '
             f'in API group "{asked.kind.group}" {where}'
         )
-        raise Refused(status(403, words, details=_details(asked.kind, asked.name)))
+        raise Refused(status(403, words, details=details_of(asked.kind, asked.name)))
 
     def _read(self, asked: Asked) -> Answer:
         if asked.name:
@@ -275,7 +224,7 @@ class Kube:
         found = self.store.find(asked.kind, asked.namespace, asked.name)
         if found is None:
             words = f'{asked.kind.full} "{asked.name}" not found'
-            raise Refused(status(404, words, details=_details(asked.kind, asked.name)))
+            raise Refused(status(404, words, details=details_of(asked.kind, asked.name)))
         return found
 
     def _create(self, asked: Asked) -> Answer:
@@ -284,14 +233,12 @@ class Kube:
         document, doubled = self._body(asked)
         name = self.store.named(document)
         if doubled and asked.query.get("fieldValidation", "Strict") == "Strict" and "fieldValidation" in asked.query:
-            raise Refused(_not_strict(asked.kind, doubled))
-        whole, warned = self._checked(
-            asked.kind, document, name, is_strict=asked.query.get("fieldValidation") == "Strict"
-        )
+            raise Refused(not_strict(asked.kind, doubled))
+        whole, warned = checked(asked.kind, document, name, is_strict=asked.query.get("fieldValidation") == "Strict")
         self._admit(asked, whole)
         if self.store.find(asked.kind, asked.namespace, name) is not None:
             words = f'{asked.kind.full} "{name}" already exists'
-            return status(409, words, "AlreadyExists", _details(asked.kind, name))
+            return status(409, words, "AlreadyExists", details_of(asked.kind, name))
         new = self.store.created(asked.kind, asked.namespace, name, whole)
         if asked.kind.plural == "pods":
             new["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
@@ -309,24 +256,8 @@ class Kube:
 
     def _patch(self, asked: Asked) -> Answer:
         found = self._found(asked)
-        kind = asked.got.headers.get("content-type", "").partition(";")[0]
-        try:
-            body = json.loads(asked.got.body)
-        except ValueError as error:
-            return status(400, f"error decoding patch: {error}")
-        if kind == "application/merge-patch+json" or (
-            kind == "application/strategic-merge-patch+json" and not asked.kind.crd
-        ):
-            document = _merged(found, body)
-        elif kind == "application/json-patch+json":
-            document = _json_patched(found, body)
-        else:
-            listed = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
-            return status(
-                415, f"the body of the request was in an unknown format - accepted media types include: {listed}"
-            )
-        assert isinstance(document, dict)
-        return self._changed(asked, found, document)
+        media = asked.got.headers.get("content-type", "").partition(";")[0]
+        return self._changed(asked, found, patched(found, asked.kind, media, asked.got.body))
 
     def _changed(self, asked: Asked, found: dict, document: dict) -> Answer:
         about, own = document.get("metadata", {}), found["metadata"]
@@ -335,7 +266,7 @@ class Kube:
             return status(400, words)
         if about.get("uid", own["uid"]) != own["uid"]:
             cause = invalid("metadata.uid", about["uid"], "field is immutable")
-            return _refused(asked.kind, asked.name, [cause, cause])
+            return illegal(asked.kind, asked.name, [cause, cause])
         if about.get("resourceVersion", own["resourceVersion"]) != own["resourceVersion"]:
             words = "the object has been modified; please apply your changes to the latest version and try again"
             return self._conflict(asked, words)
@@ -343,7 +274,7 @@ class Kube:
             cause = Cause(
                 "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update"
             )
-            answer = _refused(asked.kind, asked.name, [cause], who=asked.kind.full)
+            answer = illegal(asked.kind, asked.name, [cause], who=asked.kind.full)
             assert isinstance(answer.document, dict)
             answer.document["details"]["kind"] = asked.kind.plural
             return answer
@@ -354,7 +285,7 @@ class Kube:
             cause = invalid("patch", json.dumps(document), f"strict decoding error: {words}")
             said = f' "" is invalid: {cause.field}: {cause.message}'
             return status(422, said, details={"causes": [cause.document]})
-        whole, warned = self._checked(asked.kind, document, asked.name, is_strict=is_strict)
+        whole, warned = checked(asked.kind, document, asked.name, is_strict=is_strict)
         kept = ("uid", "creationTimestamp", "generation", "namespace", "name", "deletionTimestamp", "resourceVersion")
         whole["metadata"] = {**whole["metadata"], **{word: own[word] for word in kept if word in own}}
         if asked.kind.has_status:
@@ -364,17 +295,17 @@ class Kube:
             else:
                 whole = {key: value for key, value in whole.items() if key != "status"}
                 whole |= {"status": found["status"]} if "status" in found else {}
-        if asked.kind.plural == "pods" and asked.sub == "" and _fixed(whole) != _fixed(found):
+        if asked.kind.plural == "pods" and asked.sub == "" and fixed(whole) != fixed(found):
             words = (
                 "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
                 "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to "
                 "existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
                 "previously negative)"
             )
-            return _refused(asked.kind, asked.name, [Cause("spec", "FieldValueForbidden", words)])
+            return illegal(asked.kind, asked.name, [Cause("spec", "FieldValueForbidden", words)])
         if found.get("immutable") and whole.get("data") != found.get("data"):
             words = "Forbidden: field is immutable when `immutable` is set"
-            return _refused(asked.kind, asked.name, [Cause("data", "FieldValueForbidden", words)])
+            return illegal(asked.kind, asked.name, [Cause("data", "FieldValueForbidden", words)])
         if whole == found or asked.is_dry:
             return self._warned(Answer(200, whole), warned)
         if self._ownerless(whole):
@@ -392,7 +323,7 @@ class Kube:
 
     def _conflict(self, asked: Asked, words: str) -> Answer:
         message = f'Operation cannot be fulfilled on {asked.kind.full} "{asked.name}": {words}'
-        return status(409, message, details=_details(asked.kind, asked.name))
+        return status(409, message, details=details_of(asked.kind, asked.name))
 
     def _delete(self, asked: Asked) -> Answer:
         if not asked.name:
@@ -401,12 +332,12 @@ class Kube:
         policy = options.get("propagationPolicy") or asked.query.get("propagationPolicy", "")
         if policy not in ("", "Background", "Foreground", "Orphan"):
             known = ["Foreground", "Background", "Orphan", "nil"]
-            return _unknown_options("DeleteOptions", [unsupported("propagationPolicy", policy, known)])
+            return unknown_options("DeleteOptions", [unsupported("propagationPolicy", policy, known)])
         found = self._found(asked)
         uid = found["metadata"]["uid"]
         wanted = options.get("preconditions", {})
         if wanted.get("uid", uid) != uid:
-            return _other_uid(asked, wanted["uid"], uid)
+            return other_uid(asked.kind, asked.name, wanted["uid"], uid)
         version = found["metadata"]["resourceVersion"]
         if wanted.get("resourceVersion", version) != version:
             asked_for = wanted["resourceVersion"]
@@ -423,7 +354,7 @@ class Kube:
         if asked.kind.plural == "pods":
             about = {**found["metadata"], "deletionTimestamp": self.store.moment(), "deletionGracePeriodSeconds": 0}
             return Answer(200, {**copy.deepcopy(found), "metadata": about})
-        details = {**_details(asked.kind, asked.name), "uid": uid}
+        details = {**details_of(asked.kind, asked.name), "uid": uid}
         done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         return Answer(200, done)
 
@@ -464,45 +395,6 @@ class Kube:
             raise Refused(status(400, words))
         return document, [f'duplicate field "{path}"' for path in doubled]
 
-    def _checked(self, kind: Kind, document: dict, name: str, *, is_strict: bool) -> tuple[dict, list[str]]:
-        """Check an object as it is sent; returns it shaped, and what is only warned of. Raises Refused."""
-        _must_be(kind, document, name)
-        unknown = [f'unknown field "{path}"' for path in kind.schema.unknown(document)]
-        if unknown and is_strict:
-            raise Refused(_not_strict(kind, unknown))
-        causes = kind.schema.causes(document)
-        wrong = [cause for cause in causes if cause.decoding]
-        unread = kube_rules.unreadable_data(document.get("data") or {}) if kind.plural == "secrets" else None
-        if unread:
-            raise Refused(status(400, f"{_begin(kind)}: {unread}"))
-        decoded = [cause for cause in wrong if not kind.crd or cause.field.startswith("metadata")]
-        if decoded:
-            words = decoded[0].decoding.replace("ObjectMeta.metadata.", "ObjectMeta.")
-            words = re.sub(r"(ObjectMeta\.(?:labels|annotations))\S*", r"\1", words)
-            raise Refused(status(400, f"{_begin(kind)}: {words}"))
-        if kind.plural == "pods" and kube_rules.unreadable(document.get("spec") or {}):
-            raise Refused(status(400, f"{_begin(kind)}: {kube_rules.QUANTITY_WORDS}"))
-        whole = kind.schema.shaped(document)
-        assert isinstance(whole, dict)
-        whole["metadata"] = {**whole.get("metadata", {}), "name": name}
-        if not name:
-            causes.append(required("metadata.name", "name or generateName is required"))
-        elif not wrong:
-            causes += kube_rules.metadata(whole, is_label=kind.names_labels)
-        if kind.rule is not None and not wrong:
-            causes = [cause for cause in causes if cause.reason not in ("FieldValueRequired", "FieldValueDuplicate")]
-            if kind.plural == "pods":
-                whole["spec"] = _pod_defaults(whole.get("spec") or {})
-            causes += kind.rule(whole)
-        if causes:
-            raise Refused(_refused(kind, name, causes))
-        if "stringData" in whole:
-            more = {key: base64.b64encode(value.encode()).decode() for key, value in whole.pop("stringData").items()}
-            whole["data"] = {**whole.get("data", {}), **more}
-        if kind.plural == "secrets":
-            whole.setdefault("type", "Opaque")
-        return whole, unknown
-
     def _admit(self, asked: Asked, document: dict) -> None:
         """Ask everybody who may say no to a new object. Raises Refused."""
         kind, name = asked.kind, document["metadata"]["name"]
@@ -523,11 +415,11 @@ class Kube:
             words = (
                 f'error looking up service account {asked.namespace}/{account}: serviceaccount "{account}" not found'
             )
-            raise Refused(status(403, f'pods "{name}" is forbidden: {words}', details=_details(kind, name)))
+            raise Refused(status(403, f'pods "{name}" is forbidden: {words}', details=details_of(kind, name)))
         priority = document.get("spec", {}).get("priorityClassName") if kind.plural == "pods" else None
         if priority and priority not in self.priorities:
             words = f"no PriorityClass with name {priority} was found"
-            raise Refused(status(403, f'pods "{name}" is forbidden: {words}', details=_details(kind, name)))
+            raise Refused(status(403, f'pods "{name}" is forbidden: {words}', details=details_of(kind, name)))
 
     def _must_know_dry_run(self) -> None:
         if not self.knows_dry_run:
@@ -565,38 +457,6 @@ class Kube:
         )
         return Answer(201, {**document, "metadata": {}, "status": about})
 
-    def _discovery(self, got: Got) -> Answer | None:
-        if got.method != "GET":
-            return None
-        if got.path.rstrip("/") == "/version":
-            major, minor, _ = VERSION.removeprefix("v").split(".")
-            served = {"emulationMajor": major, "emulationMinor": minor}
-            least = {"minCompatibilityMajor": major, "minCompatibilityMinor": str(int(minor) - 1)}
-            found = {
-                **served,
-                **least,
-                "major": major,
-                "minor": minor,
-                "gitVersion": VERSION,
-                "platform": "linux/amd64",
-            }
-            made = {"buildDate": "2026-06-10T00:00:00Z", "compiler": "gc", "goVersion": "go1.26.3"}
-            return Answer(200, {**found, **made, "gitCommit": "0" * 40, "gitTreeState": "", "platform": "linux/amd64"})
-        if got.path in ("/livez", "/readyz", "/healthz"):
-            return Answer(200, raw=b"ok", headers={"Content-Type": "text/plain"})
-        if got.path.rstrip("/") == "/api":
-            return Answer(200, {"kind": "APIVersions", "versions": ["v1"]})
-        versions = {(kind.group, kind.version) for kind in KINDS} | {("authorization.k8s.io", "v1")}
-        if got.path.rstrip("/") == "/apis":
-            listed = [_group(group, version) for group, version in sorted(versions) if group]
-            return Answer(200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed})
-        for group, version in versions:
-            if group and got.path == f"/apis/{group}":
-                return Answer(200, {"kind": "APIGroup", "apiVersion": "v1", **_group(group, version)})
-            if got.path.rstrip("/") == (f"/apis/{group}/{version}" if group else f"/api/{version}"):
-                return Answer(200, _resources(group, version))
-        return None
-
 
 def _place(path: str) -> tuple[Kind, dict[str, str]]:
     """Which kind a path is about. Raises Refused."""
@@ -615,161 +475,3 @@ def _place(path: str) -> tuple[Kind, dict[str, str]]:
                 return kind, names
     answer = Answer(404, raw=b"404 page not found\n", headers={"Content-Type": "text/plain; charset=utf-8"})
     raise Refused(answer)
-
-
-def _details(kind: Kind, name: str) -> dict[str, object]:
-    details: dict[str, object] = {"name": name} if name else {}
-    details |= {"group": kind.group} if kind.group else {}
-    return {**details, "kind": kind.plural}
-
-
-def _refused(kind: Kind, name: str, causes: list[Cause], *, who: str = "") -> Answer:
-    words = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
-    listed = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
-    details = {**_details(kind, name), "kind": kind.kind, "causes": [cause.document for cause in causes]}
-    return status(422, f'{who or kind.qualified} "{name}" is invalid: {listed}', details=details)
-
-
-def _unrecognized(kind: Kind) -> str:
-    return f"the object provided is unrecognized (must be of type {kind.kind}): couldn't get version/kind"
-
-
-def _fixed(pod: Mapping) -> dict:
-    """What of a pod cannot be changed."""
-    free = ("containers", "initContainers", "activeDeadlineSeconds", "tolerations", "nodeName")
-    spec = {word: value for word, value in pod["spec"].items() if word not in free}
-    return {**spec, "containers": [{**one, "image": ""} for one in pod["spec"]["containers"]]}
-
-
-def _begin(kind: Kind) -> str:
-    return f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
-
-
-def _not_strict(kind: Kind, faults: list[str]) -> Answer:
-    return status(400, f"{_begin(kind)}: strict decoding error: {', '.join(faults)}")
-
-
-def _unknown_options(kind: str, causes: list[Cause]) -> Answer:
-    words = ", ".join(f"{cause.field}: {cause.message}" for cause in causes)
-    details = {"group": "meta.k8s.io", "kind": kind, "causes": [cause.document for cause in causes]}
-    return status(422, f'{kind}.meta.k8s.io "" is invalid: {words}', details=details)
-
-
-def _other_uid(asked: Asked, wanted: str, uid: str) -> Answer:
-    kind = asked.kind
-    why = (
-        f"the UID in the precondition ({wanted}) does not match the UID in record ({uid}). "
-        "The object might have been deleted and then recreated"
-    )
-    words = f'Operation cannot be fulfilled on {kind.qualified} "{asked.name}": {why}'
-    return status(409, words, details={**_details(kind, asked.name), "kind": kind.kind})
-
-
-def _must_be(kind: Kind, document: Mapping, name: str) -> None:
-    """Check what an object says it is. Raises Refused."""
-    version, word = document.get("apiVersion", ""), document.get("kind", "")
-    if not kind.crd:
-        version, word = version or kind.api_version, word or kind.kind
-    if version != kind.api_version:
-        words = f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
-        raise Refused(status(400, words))
-    if word != kind.kind:
-        cause = invalid("kind", word, f"must be {kind.kind}")
-        other = replace(kind, kind=word)
-        raise Refused(_refused(other, name, [cause]))
-
-
-def _group(group: str, version: str) -> dict[str, object]:
-    served = {"groupVersion": f"{group}/{version}", "version": version}
-    return {"name": group, "versions": [served], "preferredVersion": served}
-
-
-def _resources(group: str, version: str) -> dict[str, object]:
-    listed = []
-    for kind in KINDS:
-        if (kind.group, kind.version) == (group, version):
-            one = {
-                "name": kind.plural,
-                "singularName": kind.kind.lower(),
-                "namespaced": kind.namespaced,
-                "kind": kind.kind,
-            }
-            more = {"shortNames": SHORT[kind.plural]} if kind.crd else {}
-            listed.append({**one, "verbs": list(ALL_CUSTOM if kind.crd else ALL), **more})
-            if kind.has_status:
-                listed.append(
-                    {**one, "name": f"{kind.plural}/status", "singularName": "", "verbs": ["get", "patch", "update"]}
-                )
-    if not group:
-        for name, verbs in (("pods/log", ["get"]), ("pods/exec", ["create", "get"])):
-            listed.append({"name": name, "singularName": "", "namespaced": True, "kind": "Pod", "verbs": verbs})
-    api = f"{group}/{version}" if group else version
-    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api, "resources": listed}
-
-
-def _pod_defaults(spec: dict) -> dict:
-    containers = [_container_defaults(one) for one in spec.get("containers") or []]
-    more = {"restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst"}
-    more |= {"serviceAccountName": "default", "serviceAccount": spec.get("serviceAccountName", "default")}
-    more |= {"securityContext": {}, "schedulerName": "default-scheduler", "enableServiceLinks": True}
-    more |= {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
-    whole = {**more, **spec, "containers": containers}
-    whole["terminationGracePeriodSeconds"] = max(1, whole["terminationGracePeriodSeconds"]) or 1
-    whole["tolerations"] = [*(spec.get("tolerations") or []), *_own_tolerations(spec.get("tolerations") or [])]
-    if spec.get("volumes"):
-        whole["volumes"] = [one if len(one) > 1 else {**one, "emptyDir": {}} for one in spec["volumes"]]
-    return whole
-
-
-def _own_tolerations(found: list) -> list[dict]:
-    keys = [f"node.kubernetes.io/{word}" for word in ("not-ready", "unreachable")]
-    own = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-    return [{"key": key, **own} for key in keys if key not in [one.get("key") for one in found]]
-
-
-def _container_defaults(one: dict) -> dict:
-    tag = one.get("image", "").rpartition("/")[2]
-    is_latest = (":" not in tag and "@" not in tag) or tag.endswith(":latest")
-    more = {"imagePullPolicy": "Always" if is_latest else "IfNotPresent", "resources": {}}
-    more |= {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
-    whole = {**more, **one}
-    limits = whole["resources"].get("limits")
-    if limits:
-        whole["resources"] = {**whole["resources"], "requests": {**limits, **whole["resources"].get("requests", {})}}
-    return whole
-
-
-def _merged(found: object, patch: object) -> object:
-    if not isinstance(patch, dict):
-        return patch
-    whole = dict(found) if isinstance(found, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            whole.pop(name, None)
-        else:
-            whole[name] = _merged(whole.get(name), value)
-    return whole
-
-
-def _json_patched(found: dict, steps: object) -> dict:
-    whole = copy.deepcopy(found)
-    for step in steps if isinstance(steps, list) else []:
-        *path, last = [part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:]]
-        where: object = whole
-        for part in path:
-            where = where[int(part)] if isinstance(where, list) else where[part]  # type: ignore[index]
-        if step["op"] == "test":
-            value = where[int(last)] if isinstance(where, list) else where.get(last)  # type: ignore[union-attr]
-            if value != step["value"]:
-                words = "the server rejected our request due to an error in our request"
-                raise Refused(status(422, words))
-        elif isinstance(where, list):
-            if step["op"] == "remove":
-                del where[int(last)]
-            else:
-                where.insert(len(where) if last == "-" else int(last), step["value"])
-        elif step["op"] == "remove":
-            where.pop(last)  # type: ignore[union-attr]
-        else:
-            where[last] = step["value"]  # type: ignore[index]
-    return whole
