@@ -398,6 +398,75 @@ def only_child(pid: int) -> int:
     return int(found)
 
 
+# storage
+
+BLOBFUSE = """
+case $1 in
+  --version) echo 'blobfuse2 version 9.9.9' ;;
+  mount)
+    cp "${3#--config-file=}" PLACE/settings
+    mount -t tmpfs storage "$2" || exit 1
+    while grep -q " $2 " /proc/self/mounts; do sleep 0.02; done
+    echo flushed >>PLACE/flushed
+    exit ${FLUSH:-0} ;;
+  unmount) ls "$2" >PLACE/last; umount "$2" ;;
+esac
+"""
+
+
+def with_storage(node: Node, command: str, **env: str) -> Ended:
+    """Run a pod with one storage, in a namespace of mounts of its own."""
+    node.program("blobfuse2", BLOBFUSE.replace("PLACE", str(node.root)))
+    (node.root / "sas").write_text("sv=1&sig=planted")
+    told = {
+        "AJ_STORAGE": "data",
+        "AJ_STORAGE_ACCOUNT_data": "account1",
+        "AJ_STORAGE_ENDPOINT_data": "https://account1.blob.core.windows.net",
+        "AJ_STORAGE_CONTAINER_data": "cont1",
+        "AJ_STORAGE_FOLDER_data": str(node.root / "mnt"),
+        "AJ_STORAGE_MODE_data": "rw",
+        "AJ_STORAGE_SAS_FILE_data": str(node.root / "sas"),
+        "AJ_BLOBFUSE2_MINIMUM": "2.3.2",
+    }
+    child = subprocess.Popen(
+        ["unshare", "--mount", "--pid", "--fork", "--mount-proc", BASH, *kit.PROGRAM],
+        env={**node.env, **told, "AJ_COMMAND": command, **env},
+        cwd=node.root,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    node.started.append(child)
+    return ended(child)
+
+
+@pytest.mark.rule("V-045", "V-081", "V-082", "A-148")
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs a namespace of mounts: root")
+@pytest.mark.parametrize(
+    ("command", "flush", "code"), [("true", "0", 0), ("true", "1", 119), ("exit 3", "1", 3), ("exit 3", "0", 3)]
+)
+def test_storage_is_there_for_the_setup_and_written_out_at_the_end(
+    node: Node, command: str, flush: str, code: int
+) -> None:
+    folder = node.root / "mnt"
+    setup = f"grep -q ' {folder} ' /proc/self/mounts && echo mounted; touch {folder}/by-setup"
+    found = with_storage(node, f"ls {folder}; touch {folder}/by-command; {command}", AJ_SETUP=setup, FLUSH=flush)
+    assert (found.out, found.code) == ("mounted\nby-setup\n", code), found.err
+    assert (node.root / "last").read_text() == "by-command\nby-setup\n"
+    assert (node.root / "flushed").exists()
+    assert "sig=planted" in (node.root / "settings").read_text()
+    assert "planted" not in found.out + found.err
+
+
+@pytest.mark.rule("V-082", "A-148")
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs a namespace of mounts: root")
+def test_storage_that_does_not_come_ends_the_pod(node: Node) -> None:
+    found = with_storage(node, "echo ran", AJ_BLOBFUSE2_MINIMUM="10.0.0")
+    assert (found.code, found.out) == (118, "")
+    assert "no blobfuse2 of version 10.0.0 or later" in found.err
+
+
 # the files
 
 
