@@ -77,3 +77,23 @@ def test_both_kinds_of_reader_give_the_value_back(value: dict[str, object]) -> N
 def test_the_order_of_keys_is_kept_and_shared_values_are_written_out() -> None:
     shared = ["x"]
     assert dump.dump({"b": shared, "a": shared, "n": "017", "v": "yes"}) == "b:\n- x\na:\n- x\nn: '017'\nv: 'yes'\n"
+
+
+LINES = st.lists(
+    st.sampled_from(["", " ", "a", " a", "a ", "\t", "#", "- x", "a: b", "|", "é\u2028", "---", "..."]), max_size=6
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(LINES, st.booleans())
+def test_lines_that_stand_as_lines_are_the_same_text(lines: list[str], ends: bool) -> None:
+    text = "\n".join(lines) + "\n" * ends
+    written = dump.readable({"a": [text]})
+    assert pyyaml.safe_load(written) == {"a": [text]}
+    document = yaml.read(written.encode(), "t.yaml")
+    assert isinstance(document.root, tree.Section)
+    assert tree.mapping(document.root) == {"a": [text]}
+
+
+def test_a_program_stands_there_as_a_person_would_write_it() -> None:
+    assert dump.readable({"a": "if x; then\n  y\nfi\n"}) == "a: |\n  if x; then\n    y\n  fi\n"
