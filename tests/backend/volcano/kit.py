@@ -116,7 +116,15 @@ class Arrived:
 
 
 def arrived(objects: Objects, task: str = "master", index: int = 0) -> Arrived:
-    """Decode the container of one pod: references in values and arguments, fields of the pod, Volcano's own."""
+    """Decode the container of one pod: its variables, and its words with references to them."""
+    known = variables(objects, task, index)
+    found = container(objects, task)
+    words = [*cast(list[str], found["command"]), *cast(list[str], found["args"])]
+    return Arrived([expanded(word, known) for word in words], known)
+
+
+def variables(objects: Objects, task: str = "master", index: int = 0) -> dict[str, str]:
+    """Decode the variables of one pod: references in values, fields of the pod, Volcano's own."""
     metadata = cast(Plain, objects.job["metadata"])
     job = f"{metadata['generateName']}{SUFFIX}"
     fields = {"metadata.annotations['volcano.sh/task-spec']": task, "metadata.labels['volcano.sh/job-name']": job}
@@ -128,9 +136,7 @@ def arrived(objects: Objects, task: str = "master", index: int = 0) -> Arrived:
         else:
             reference = cast(Plain, cast(Plain, one["valueFrom"])["fieldRef"])
             known[str(one["name"])] = fields[str(reference["fieldPath"])]
-    known |= {"VC_TASK_INDEX": str(index), "VK_TASK_INDEX": str(index), "HOSTNAME": f"{job}-{task}-{index}"}
-    words = [*cast(list[str], found["command"]), *cast(list[str], found["args"])]
-    return Arrived([expanded(word, known) for word in words], known)
+    return known | {"VC_TASK_INDEX": str(index), "VK_TASK_INDEX": str(index), "HOSTNAME": f"{job}-{task}-{index}"}
 
 
 ALONE = {

@@ -320,6 +320,19 @@ def test_a_setup_that_is_asked_to_end_ends_the_pod(node: Node) -> None:
 
 
 @pytest.mark.rule("A-145")
+def test_what_a_setup_leaves_behind_when_it_is_asked_to_end_is_asked_again(node: Node) -> None:
+    """A program that lost the first signal, as one may that is just being started."""
+    deaf = (
+        f"import signal, pathlib, time; signal.signal(15, lambda n, f: signal.signal(15, signal.SIG_DFL)); "
+        f"pathlib.Path('{node.root}/up').write_text(''); [time.sleep(60) for _ in range(10)]"
+    )
+    child = start(node, "echo ran", AJ_SETUP=f"{PYTHON} -c {shlex.quote(deaf)} & wait", AJ_TERM_GRACE="600")
+    until((node.root / "up").exists, "the program")
+    os.kill(child.pid, signal.SIGTERM)
+    assert ended(child).code == 143
+
+
+@pytest.mark.rule("A-145")
 def test_a_pod_that_still_fetches_code_ends_at_once(node: Node) -> None:
     code = archive(node, {"x": "1"})
     node.program("cp", f"touch {node.root}/up\nexec sleep 600\n")

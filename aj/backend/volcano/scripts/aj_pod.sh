@@ -123,7 +123,9 @@ aj_lives() { # does anything of any group run
 aj_end() { # ask what is left to end, and make it when the time is over
   local aj_tenths=${aj_left:-20} # 2 seconds for what nobody has asked to end before
   aj_lives || return 0
-  [[ -n $aj_left ]] || aj_tell TERM
+  # Once is enough for a command, which may be saving its work. The shell of a setup has traps, and may lose a signal
+  # between the start of a program and its first moment.
+  [[ -n $aj_left && $aj_runs == 'command' ]] || aj_tell TERM
   while ((aj_tenths-- > 0)) && aj_lives; do aj_pause 0.1; done
   aj_tell KILL
   aj_tenths=20
