@@ -137,7 +137,8 @@ class Drive:
             self._try_later(job, error)
             return False
         except (AjError, OSError) as error:
-            self._try_later(job, SetupFailed(str(error)))
+            if not self._stop.is_set():  # else it was cut off by our leaving, and the next daemon does it again
+                self._try_later(job, SetupFailed(str(error)))
             return False
         except Exception as error:
             words = f"{type(error).__name__}: {error}"
@@ -267,7 +268,9 @@ class Drive:
     def _recover(self, job: Workload, why: str) -> None:
         """Put a job whose processes were ended back into the line; what it wrote so far stays."""
         if self._artifacts.saves(job):
-            self._keeper.last(job, self._folder(job), lambda: TERMINATED_S, self._stop)
+            begun = self._clock.monotonic()
+            left_s = lambda: TERMINATED_S - (self._clock.monotonic() - begun)  # noqa: E731 (it is one thought)
+            self._keeper.last(job, self._folder(job), left_s, self._stop)
         self._lifecycle.move(job.id, JobState.RECOVERING, Mover.MONITOR, why)
         self._lifecycle.move(job.id, JobState.QUEUED, Mover.MONITOR, why)
 

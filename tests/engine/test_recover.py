@@ -368,6 +368,25 @@ def test_another_daemon_goes_on_with_what_was_being_restored_or_saved(play: Play
         assert saved(play, "last") == 1
 
 
+@pytest.mark.rule("UP-03")
+def test_a_job_that_is_stopped_for_an_upgrade_is_saved_first_if_that_is_possible(play: Play) -> None:
+    play.box.purposes = (Purpose.CHECKPOINT,)
+    running(play)
+    play.engine.hold(10_000, stop=True)
+    play.until(JOB, S.QUEUED)
+    assert saved(play, "last") == 1
+    play.driver.ends.clear()
+    play.engine.stop()
+    play.again().adopt(PROJECT)
+    play.until(JOB, S.RUNNING)
+    play.box.fails = [AjError("the bucket is gone")] * 1000
+    play.engine.hold(10_000, stop=True)
+    play.that(lambda: saved(play, "last") >= 2)
+    play.clock.at += 31
+    assert play.until(JOB, S.QUEUED).recoveries == 2, "an upgrade waits for no bucket"
+    play.box.fails.clear()
+
+
 # The image
 
 
