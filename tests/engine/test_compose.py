@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from aj.backend import registry
+from aj.backend.protocol import Traits
+from aj.backend.registry import Entry
 from aj.base import clock as clocks
 from aj.base.errors import UserError
 from aj.engine import compose
@@ -116,9 +119,13 @@ def test_the_users_settings_count(home: Home, clock: MovedClock) -> None:
     engine.stop()
 
 
-def test_a_service_that_only_renders_takes_no_submission(home: Home, clock: MovedClock) -> None:
+def test_a_service_that_only_renders_takes_no_submission(
+    home: Home, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shut = Entry("aj.backend.shut", "checked and rendered", Traits(driven=False, moves_code=False, submits=False))
+    monkeypatch.setattr(registry, "ENTRIES", {**registry.ENTRIES, "shut": shut})
     engine = compose.engine(home.settings, home.folders, clock)
-    for service in ("volcano", "amlt", "nope"):
+    for service in ("shut", "nope"):
         with pytest.raises(UserError):
             engine.submit(None, Submission(nouns.aj_id(1), Mode.QUEUED, spec(home.root, 1, "x", service=service)))
     engine.stop()
