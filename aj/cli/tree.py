@@ -41,6 +41,7 @@ ALIASES: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("ql",): ("quota", "list"),
     ("job", "ls"): ("job", "list"),
     ("experiment",): ("exp",),
+    ("k",): ("k8s",),
     ("workspace",): ("ws",),
     ("datastore",): ("ds",),
     ("job", "status"): ("job", "show"),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from aj.client.events import Events
     from aj.client.inventory import Inventory
     from aj.client.jobs import Jobs
+    from aj.client.k8s import K8s
     from aj.client.logs import Logs
     from aj.client.queue import Queue
     from aj.client.submissions import Submissions
@@ -111,6 +112,13 @@ class Client:
         from aj.client.code import Code
 
         return Code(self._line)
+
+    @functools.cached_property
+    def k8s(self) -> K8s:
+        """Clusters looked at by hand."""
+        from aj.client.k8s import K8s
+
+        return K8s(self._line)
 
     @functools.cached_property
     def watches(self) -> Watches:

@@ -40,9 +40,13 @@ class CloudJobs:
         """Count jobs. Raises as `list`."""
         return self._line.read(CloudStats, paths.CLOUD_STATS, workspace, query=_words(query))
 
-    def show(self, workspace: str, name: str) -> CloudJobAnswer:
-        """Return one job; of one that failed, with the reason. Raises NotFound."""
-        return self._line.read(CloudJobAnswer, paths.CLOUD_JOB, workspace, named(name, "id"))
+    def show(self, workspace: str, name: str, *, why: bool = False) -> CloudJobAnswer:
+        """Return one job; of one that failed, with the reason; with `why`, what keeps it from running.
+
+        Raises NotFound, UserError where nobody tells why.
+        """
+        query: Query = {"why": 1 if why else None}
+        return self._line.read(CloudJobAnswer, paths.CLOUD_JOB, workspace, named(name, "id"), query=query)
 
     def wait(self, workspace: str, name: str, *, timeout_s: float | None = None) -> Iterator[CloudJob]:
         """Yield a job as it stands and whenever that changes, until it is final. Raises NotFound, TimedOut."""

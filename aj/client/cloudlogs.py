@@ -50,8 +50,8 @@ class Wanted:
 
 def rank_of(path: str) -> int | None:
     """Return the number of the process that wrote a file; None when it is not one process's own."""
-    found = re.match(r"user_logs/std_log(?:_process_(?P<rank>[0-9]+))?(?:\.|\Z)", path)
-    return int(found["rank"] or 0) if found else None
+    found = re.match(r"user_logs/std_log(?:_process_(?P<rank>[0-9]+))?(?:\.|\Z)|rank_(?P<pod>[0-9]+)/", path)
+    return int(found["rank"] or found["pod"] or 0) if found else None
 
 
 class CloudLogs:

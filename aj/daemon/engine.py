@@ -39,6 +39,7 @@ from aj.wire.bucket import (
     TransferAnswer,
 )
 from aj.wire.deployment import ClaimAnswer, Create, DeploymentAnswer, DeploymentList, Targeting, Upgrade
+from aj.wire.kube import ClusterStatus, EventList, GangList, JobRemoved, PodList, PodLog, QueueRows, Where
 from aj.wire.messages import (
     Busy,
     Done,
@@ -195,6 +196,34 @@ class Cloud(Protocol):
     def identities(self, project: Project | None, query: InventoryQuery) -> IdentityList: ...
 
 
+class KubeLooks(Protocol):
+    """Clusters looked at by hand."""
+
+    def status(self, where: Where, *, check: bool) -> ClusterStatus: ...
+
+    def jobs(self, where: Where, word: str | None) -> GangList: ...
+
+    def queues(self, where: Where) -> QueueRows: ...
+
+    def pods(self, where: Where, word: str | None) -> PodList: ...
+
+    def events(self, where: Where, word: str) -> EventList: ...
+
+    def log(
+        self,
+        where: Where,
+        word: str,
+        *,
+        rank: int | None,
+        container: str | None,
+        previous: bool,
+        tail: int | None,
+        cursor: str | None,
+    ) -> PodLog: ...
+
+    def delete(self, where: Where, word: str) -> JobRemoved: ...
+
+
 class Watches(Protocol):
     """Jobs of which somebody wants to hear when they move."""
 
@@ -257,6 +286,9 @@ class Engine(Protocol):
 
     @property
     def watches(self) -> Watches: ...
+
+    @property
+    def k8s(self) -> KubeLooks: ...
 
     def start(self) -> None: ...
 

@@ -27,6 +27,7 @@ from aj.daemon.routes import (
     deployments,
     inventory,
     jobs,
+    k8s,
     queue,
     submissions,
     watches,
@@ -47,6 +48,7 @@ HANDLERS: Mapping[Route, Handler] = {
     **cloudjobs.HANDLERS,
     **code.HANDLERS,
     **watches.HANDLERS,
+    **k8s.HANDLERS,
     **buckets.HANDLERS,
 }
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}\Z", re.ASCII)

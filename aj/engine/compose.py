@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from aj.engine.deployments import Deployments
     from aj.engine.kube import Kube
     from aj.engine.kubejobs import KubeJobs
+    from aj.engine.kubelooks import KubeLooks
     from aj.engine.storage import Storages
     from aj.engine.watches import Watches
     from aj.model.cloudjob import CloudJob
@@ -96,6 +97,7 @@ def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
         keep_final=_get(chosen, Config.number, "retention.queue"),
         cloud=azure.cloud,
         clusters=azure.clusters,
+        looks=azure.looks,
         deployments=functools.partial(_deployments, layout, settings, clock),
         watches=functools.partial(_watches, layout, settings, clock),
         storages=functools.partial(_storages, layout, door, clock),
@@ -147,6 +149,12 @@ class _Azure:
         clusters = Clusters(self.layout, self.settings, self.clock)
         return Kube(clusters, self._sessions.open, self.layout, self.settings, self.clock, self.steps)
 
+    def looks(self) -> KubeLooks:
+        """Make what looks at clusters by hand."""
+        from aj.engine.kubelooks import KubeLooks
+
+        return KubeLooks(self.kube.clusters, self.kube.tidy)
+
     def clusters(self) -> KubeJobs:
         """Make what answers questions about jobs on clusters."""
         from aj.engine.kubejobs import KubeJobs
@@ -187,9 +195,11 @@ def _watches(layout: Layout, settings: Settings, clock: Clock, engine: Engine[Jo
     from aj.engine.sight import Sight
 
     def elsewhere(of: Project | None, place: Handle) -> CloudJob | None:
-        if not registry.traits(place.service).native:
-            return None
-        return engine.cloud.job(of, place.place.replace("/", ":"), place.name).job
+        traits = registry.traits(place.service)
+        if traits.driven or not traits.moves_code:
+            return None  # another program's job: it alone tells
+        word = place.place.replace("/", ":") if traits.native else str(place).rpartition("/")[0]
+        return engine.jobs_at(word).job(of, word, place.name).job
 
     sight = Sight(layout, lambda job_id: engine.jobs.show(job_id).workload, elsewhere)
     means = watches.Means(layout, clock, sight, engine.hub.publish, Notifier(settings, clock), LOG.warning)

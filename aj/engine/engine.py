@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # what asks a cloud is imported with the first question
     from aj.engine.cloud import Cloud
     from aj.engine.deployments import Deployments
     from aj.engine.kubejobs import KubeJobs
+    from aj.engine.kubelooks import KubeLooks
     from aj.engine.storage import Storages
     from aj.engine.watches import Watches
 
@@ -70,6 +71,7 @@ class Engine(Generic[J]):
         keep_final: int = queue.KEEP_FINAL,
         cloud: Callable[[], Cloud] = lambda: _no_cloud(),
         clusters: Callable[[], KubeJobs] = lambda: _no_clusters(),
+        looks: Callable[[], KubeLooks] = lambda: _no_looks(),
         deployments: Callable[[J, Callable[[Project | None], object]], Deployments] = lambda *_: _no_deployments(),
         watches: Callable[[Engine[J]], Watches] = lambda _: _no_watches(),
         storages: Callable[[], Storages] = lambda: _no_storages(),
@@ -103,6 +105,7 @@ class Engine(Generic[J]):
         self._make_clusters = clusters
         self._make_deployments = deployments
         self._make_watches = watches
+        self._make_looks = looks
         self._make_storages = storages
         self._at_end = at_end
         self._leaving = threading.Event()
@@ -214,6 +217,11 @@ class Engine(Generic[J]):
     def clusters(self) -> KubeJobs:
         """Jobs on clusters. Nothing of them is imported before the first question."""
         return self._make_clusters()
+
+    @functools.cached_property
+    def k8s(self) -> KubeLooks:
+        """Clusters looked at by hand."""
+        return self._make_looks()
 
     def jobs_at(self, workspace: str) -> Cloud | KubeJobs:
         """Return who knows the jobs of a workspace, or of a cluster when the word names one."""
@@ -446,6 +454,10 @@ class Engine(Generic[J]):
             known = stamp, tickets.count_queued(self._layout, key)
             self._counted[key] = known
         return known[1]
+
+
+def _no_looks() -> KubeLooks:
+    raise UserError("this engine speaks to no cluster", code="no-cloud")
 
 
 def _no_clusters() -> KubeJobs:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aj.azure.arm import Session
 from aj.azure.memory import Memory
-from aj.backend.volcano import known, pins
+from aj.backend.volcano import helper, known, pins, volume
 from aj.backend.volcano.backend import Means
 from aj.backend.volcano.courier import Courier
 from aj.backend.volcano.variables import Facts
@@ -25,6 +25,8 @@ from aj.base.settings import Settings
 from aj.engine.steps import Steps
 from aj.kube import config as kubeconfigs
 from aj.kube.client import Cluster
+from aj.kube.jobs import Job
+from aj.kube.resources import JOBS
 from aj.model.code import CodeRef
 from aj.model.job import JobSpec
 from aj.pack import archive
@@ -98,6 +100,19 @@ class Kube:
     def owner(self) -> str:
         """The word that tells what this daemon made from what others made."""
         return hashlib.sha256(f"{platform.node()}{chr(0)}{self.layout.state}".encode()).hexdigest()[:16]
+
+    def tidy(self, cluster: Cluster, job: Job) -> tuple[str, ...]:
+        """Remove the code of a job from its volume, before it is forgotten where that is. Raises as `volume.forget`."""
+        document = cluster.find(JOBS, job.name, job.namespace)
+        tasks = document.each("spec", "tasks") if document else ()
+        claims = [claim for task in job.tasks for claim in task.claims]
+        if job.aj_id is None or not tasks or not claims:
+            return ()
+        image = pins.read(config.read(self.layout, None, self.settings)).helper_image
+        pod = tasks[0].inner("template", "spec").values
+        wanted = helper.of_claim(job.aj_id, job.namespace, claims[0], pod, image=image, owner=self.owner)
+        volume.forget(cluster, wanted, [job.aj_id], self.traces)
+        return ()
 
     def _courier(self) -> Courier:
         return Courier(

@@ -110,6 +110,17 @@ WORK_CLEANUP = Route("POST", "/v1/deployments/{name}/jobs/{id}/cleanup", "worklo
 
 CODE_PRUNE = Route("POST", "/v1/code/prune", "code", holds=True, keyed=True)
 
+_PLACE = ("context", "namespace", "kubeconfig")
+K8S_STATUS = Route("GET", "/v1/k8s/status", "k8s", (*_PLACE, "check"), holds=True)
+K8S_JOBS = Route("GET", "/v1/k8s/jobs", "k8s", (*_PLACE, "job"), holds=True)
+K8S_QUEUES = Route("GET", "/v1/k8s/queues", "k8s", _PLACE, holds=True)
+K8S_PODS = Route("GET", "/v1/k8s/pods", "k8s", (*_PLACE, "job"), holds=True)
+K8S_EVENTS = Route("GET", "/v1/k8s/events", "k8s", (*_PLACE, "name"), holds=True)
+K8S_LOGS = Route(
+    "GET", "/v1/k8s/logs", "k8s", (*_PLACE, "name", "rank", "container", "previous", "tail", "cursor"), holds=True
+)
+K8S_DELETE = Route("DELETE", "/v1/k8s/jobs/{name}", "k8s", _PLACE, holds=True, keyed=True)
+
 WATCHES = Route("GET", "/v1/watches", "watches", ("all",))
 WATCH_ADD = Route("POST", "/v1/watches", "watches", holds=True, keyed=True)
 WATCH_REMOVE = Route("DELETE", "/v1/watches/{id}", "watches", holds=True, keyed=True)

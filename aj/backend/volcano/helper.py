@@ -41,6 +41,10 @@ _BROKEN = ("CreateContainerError", "RunContainerError", "CrashLoopBackOff")
 _HINT = "`volcano.helper_image`, `target.run_as`"
 
 
+# What a pod needs to be let in at all: the same as the pods of its job.
+BEARING = ("tolerations", "imagePullSecrets", "serviceAccountName", "securityContext")
+
+
 @dataclass(frozen=True)
 class Helper:
     """A pod that is to be. `owner` is a word that tells this daemon's own pods from those of others."""
@@ -87,6 +91,12 @@ def of_job(spec: JobSpec, chosen: Options, facts: Facts, *, image: str, owner: s
         accepted += [one for one in pods.tolerations(chosen, facts, role) if one not in accepted]
     body = _body(spec.id, facts.namespace, chosen.volume.claim, image, owner, pods.bearing(chosen, accepted))
     return Helper(spec.id, facts.namespace, owner, body)
+
+
+def of_claim(job: str, namespace: str, claim: str, pod: Mapping[str, Json], *, image: str, owner: str) -> Helper:
+    """Return the pod for the code of a job that is on its cluster already, borne as its own `pod` is (a pod spec)."""
+    bearing = {key: pod[key] for key in BEARING if pod.get(key)}
+    return Helper(job, namespace, owner, _body(job, namespace, claim, image, owner, bearing))
 
 
 def _body(job: str, namespace: str, claim: str, image: str, owner: str, bearing: Mapping[str, Json]) -> dict[str, Json]:

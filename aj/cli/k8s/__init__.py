@@ -1,0 +1,1 @@
+"""aj k8s: clusters looked at by hand."""

@@ -1,0 +1,5 @@
+"""A user's shell with a cluster in reach."""
+
+from __future__ import annotations
+
+from tests.cli.test_volcano import typed as typed
