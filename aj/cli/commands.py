@@ -442,6 +442,14 @@ COMMANDS = (
         kind="k8s.status",
     ),
     command(
+        "k8s login",
+        "put a cluster into the kubeconfig",
+        "aj k8s login --profile lab -d",
+        "aj k8s login --from given.yaml --context lab",
+        exits=(2, 5),
+        kind="result/login",
+    ),
+    command(
         "k8s jobs",
         "jobs of Volcano in a namespace",
         "aj k8s jobs",

@@ -206,7 +206,7 @@ KEYS: Mapping[str, Key] = MappingProxyType(
     }
 )
 # Tables in which a service keeps settings of its own, which it checks itself.
-SERVICE_TABLES = ("clouds", "quota", "sing", "storage", "volcano", "azcopy", "blobfuse2")
+SERVICE_TABLES = ("clouds", "clusters", "quota", "sing", "storage", "volcano", "azcopy", "blobfuse2")
 
 
 def is_known(key: str) -> bool:

@@ -118,6 +118,14 @@ def removed(word: str, found: JobRemoved) -> Document:
     return result("delete", [item], status="ok" if found.job else "noop", text=words, ids="id")
 
 
+def login(context: str, file: str, changed: Sequence[str], *, is_dry: bool) -> Document:
+    """Make the document of a cluster that came into a kubeconfig."""
+    item: Item = {"context": context, "file": file, "changed": tuple(changed)}
+    verb = "would change in" if is_dry else "changed in"
+    words = f"{verb} {file}: {', '.join(changed)}" if changed else f"{file} has context {context} already"
+    return result("login", [item], status="noop" if is_dry or not changed else "ok", text=words, ids="context")
+
+
 def _used(row: QueueRow) -> str:
     names = sorted({*row.allocated, *row.capability})
     parts = (f"{name} {_amount(name, row.allocated.get(name, '0'))}/{_limit(name, row)}" for name in names)
@@ -164,6 +172,9 @@ def schemas() -> Mapping[str, Schema]:
         "k8s.logs": schema.record(
             pod=schema.TEXT,
             items=schema.many(schema.record(type=schema.TEXT, pod=schema.TEXT, text=schema.TEXT)),
+        ),
+        "result/login": schema.result(
+            schema.record(context=schema.TEXT, file=schema.TEXT, changed=schema.NAMES)
         ),
         "result/k8s": schema.result(removed_row),
     }

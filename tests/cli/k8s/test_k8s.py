@@ -72,7 +72,7 @@ def test_logs_of_a_rank_of_a_pod_of_before_and_as_they_come(typed: Typed) -> Non
     assert "abcdefghijklmnop" not in typed("k8s", "logs", f"{name}-worker-0").out
     assert "abcdefghijklmnop" in typed("k8s", "logs", aj_id, "--rank", "1", "--raw").out
     items = typed("k8s", "logs", name, "--json").json
-    assert items["pod"] == f"{name}-master-0" and [one["text"] for one in items["items"]][0] == "step 1"
+    assert items["pod"] == f"{name}-master-0" and items["items"][0]["text"] == "step 1"
     previous = typed.cluster.nodes.log(kube.NAMESPACE, f"{name}-master-0", "main", previous=True)
     previous.say("before the restart")
     assert "before the restart" in typed("k8s", "logs", name, "--previous").out
