@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from aj.base import proc, redact
+from aj.base.errors import ConfigError
 from aj.base.settings import Settings
 from aj.model import finding
 from aj.model.finding import Finding
@@ -72,22 +73,22 @@ def _kubeconfigs(settings: Settings) -> Iterator[Finding]:
 
 
 def _kubeconfig(file: Path) -> Finding:
-    import yaml  # only where there is one to read
+    from aj.store import kubeconfig  # it reads YAML, and most commands do not
 
+    if not file.exists():
+        return finding.failed("kubeconfig", f"{file}: no such file", "export KUBECONFIG=FILE")
     try:
-        mode = stat.S_IMODE(file.stat().st_mode)
-        whole = yaml.safe_load(file.read_bytes())
-    except OSError as error:
-        return finding.failed("kubeconfig", f"{file}: {error.strerror}", "export KUBECONFIG=FILE")
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{file}:{mark.line + 1}" if mark else str(file)
-        return finding.failed("kubeconfig", f"{where}: {getattr(error, 'problem', None) or 'no YAML'}", f"mend {file}")
-    contexts = [one.get("name") for one in (whole or {}).get("contexts") or [] if isinstance(one, Mapping)]
-    current = (whole or {}).get("current-context")
+        whole = kubeconfig.entries(file)
+    except ConfigError as error:
+        return finding.failed("kubeconfig", error.message, f"mend {file}")
+    listed = whole.get("contexts")
+    every = listed if isinstance(listed, list | tuple) else ()
+    contexts = [one.get("name") for one in every if isinstance(one, Mapping)]
+    current = whole.get("current-context")
     if current and current not in contexts:
         words = f"{file}: its current context {current} is not among {', '.join(map(str, contexts)) or 'none'}"
         return finding.warning("kubeconfig", words, "`kubectl config use-context NAME`, or set target.context")
+    mode = stat.S_IMODE(file.stat().st_mode)
     if mode & 0o077:
         return finding.warning("kubeconfig", f"{file} is open to other users (mode {mode:03o})", f"`chmod 600 {file}`")
     return finding.ok("kubeconfig", f"{file}: {len(contexts)} contexts, {current or 'none'} is the current one")

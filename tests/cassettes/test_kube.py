@@ -20,7 +20,6 @@ from tests.cassettes.kube_tape import Ground, KubeTape
 from tests.cassettes.tape import CASSETTES
 from tests.conftest import MovedClock
 
-RULES = ("V-039", "V-100", "V-101", "V-102", "V-104", "V-116", "V-127", "C-195")
 
 
 @pytest.fixture
@@ -59,7 +58,7 @@ def ground(record_mode: str, tape: KubeTape, clock: MovedClock, tmp_path: Path) 
 
 @pytest.mark.vcr
 @pytest.mark.block_network
-@pytest.mark.rule(*RULES)
+@pytest.mark.rule("V-039", "V-100", "V-101", "V-102", "V-104", "V-116", "V-127", "C-195")
 @pytest.mark.parametrize(("backend", "story"), [("volcano", name) for name in STORIES])
 def test_a_story(backend: str, story: str, ground: Ground, vcr: Any, record_mode: str) -> None:
     STORIES[story](ground)

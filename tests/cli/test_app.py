@@ -203,7 +203,7 @@ def test_every_example_can_be_typed(path: tuple[str, ...], example: str) -> None
 
     from aj.cli import app, bind, declare, words
 
-    line = example.removeprefix('eval "$(').removesuffix(')"').partition(" && echo")[0]
+    line = example.removeprefix('eval "$(').removesuffix(')"').partition(" && echo")[0].partition(" < ")[0]
     typed = shlex.split(line)
     assert typed[0] == "aj"
     found = words.find(typed[1:])
@@ -232,7 +232,7 @@ def test_every_command_speaks_json_or_prints_what_is_no_document(command: Comman
     """Those without JSON print the bytes of something else: a program, a log, a script."""
     bytes_of_others = {"exec", "daemon logs", "completion"}
     assert ("json" in command.formats) == (command.name not in bytes_of_others)
-    assert bool(command.kind) == (command.name not in {*bytes_of_others, "wait", "schema"})
+    assert bool(command.kind) == (command.name not in {*bytes_of_others, "wait", "watch listen", "schema"})
 
 
 @pytest.mark.rule("T74", "C-067", "C-068", "C-069", "C-070", "C-071", "C-072", "C-073", "C-074", "C-075", "C-076")
@@ -266,7 +266,7 @@ def test_pages_of_help_say_what_a_newcomer_asks(outside: Shell) -> None:
     assert "...  " not in page
     assert "GPUs of a node (G SKU), or the size tier (C SKU)" in page
     page = " ".join(page.split())
-    assert page.count("may be given again") == 2
+    assert page.count("may be given again") == 4
     assert "taken literally: no quotes, no expansion" in page
     assert "(what the job does then: `aj wait`)" in outside("help", "queue", "wait").out
     for topic in tree.TOPICS:

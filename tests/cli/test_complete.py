@@ -61,7 +61,7 @@ def here(aj: Shell, project: Project, monkeypatch: pytest.MonkeyPatch) -> Home:
         ("aj run --env-file ''", [complete.FILES]),
         ("aj run -n ''", []),
         ("aj run -d --show ''", ["argv", "files", "body", "manifest"]),
-        ("aj run --no", ["--nodes", "--no-color", "--no-input"]),
+        ("aj run --no", ["--nodes", "--notify", "--no-color", "--no-input"]),
         ("aj queue list -s run", ["running"]),
         ("aj queue list -s queued -s ca", ["canceled"]),
         ("aj -o j", ["json", "jsonl"]),

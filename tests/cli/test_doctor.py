@@ -83,7 +83,7 @@ def test_unknown_outcomes_and_damaged_files(aj: Shell) -> None:
         ({"HTTPS_PROXY": "ftp://x"}, "proxy", "names no proxy"),
         ({"SSL_CERT_FILE": "/nowhere.pem"}, "certificates", "No such file"),
         ({"AZURE_CLIENT_SECRET": "hunter2"}, "azure sign-in", "AZURE_CLIENT_ID and AZURE_TENANT_ID"),
-        ({"KUBECONFIG": "/nowhere"}, "kubeconfig", "No such file"),
+        ({"KUBECONFIG": "/nowhere"}, "kubeconfig", "no such file"),
         ({"AJ_HOME": "/nowhere"}, "project", "is not there"),
     ],
 )
