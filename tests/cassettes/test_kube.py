@@ -21,7 +21,6 @@ from tests.cassettes.tape import CASSETTES
 from tests.conftest import MovedClock
 
 
-
 @pytest.fixture
 def tape(record_mode: str) -> KubeTape:
     return KubeTape() if record_mode != "none" else KubeTape.replayed()

@@ -65,12 +65,24 @@ def site(home: Home, daemon: RunningDaemon, tmp_path: Path) -> Site:
     return Site(home, daemon, client, folder)
 
 
-# fmt: off
 @pytest.mark.rule(
-    "TD-01", "TD-03", "TD-04", "TD-05", "TD-06", "TD-08", "TD-09", "TD-16", "TD-17", "TD-18", "TD-20",
-    "TD-23", "TD-25", "TD-26", "TD-02", "CO-04",
+    "TD-01",
+    "TD-03",
+    "TD-04",
+    "TD-05",
+    "TD-06",
+    "TD-08",
+    "TD-09",
+    "TD-16",
+    "TD-17",
+    "TD-18",
+    "TD-20",
+    "TD-23",
+    "TD-25",
+    "TD-26",
+    "TD-02",
+    "CO-04",
 )
-# fmt: on
 def test_jobs_of_a_deployment_end_as_its_program_says(site: Site) -> None:
     client = site.client
     with pytest.raises(NotFound, match="models"):
