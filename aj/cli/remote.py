@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from aj.model.ticket import Ticket
 
 SERVICES = ("aml", "sing")  # those that put jobs into a workspace
+CLUSTERS = ("volcano",)  # those that put them on a cluster
 
 
 @dataclass(frozen=True)
 class Remote:
-    """A job of a workspace. `id` is how it is told: its AJ ID, or its name where we did not submit it."""
+    """A job of a workspace or a cluster. `id` is how it is told: its AJ ID, or its name where we did not submit it.
+
+    A namespace of a cluster stands in the place of the workspace: `volcano://context/namespace`.
+    """
 
     workspace: str
     name: str
@@ -33,6 +37,10 @@ class Remote:
     ticket: Ticket | None = None
     is_recorded: bool = True
     job: CloudJob | None = None
+
+    @property
+    def is_on_cluster(self) -> bool:
+        return "://" in self.workspace
 
 
 def find(ctx: Context, word: str, workspace: str | None) -> Found | Remote:
@@ -141,6 +149,8 @@ def _of(written: str | None, aj_id: str, ticket: Ticket | None) -> Remote | None
         found = handle.parse(written or "")
     except ValueError:
         return None
+    if found.service in CLUSTERS:
+        return Remote(str(found).rpartition("/")[0], found.name, aj_id, ticket)
     if found.service not in SERVICES:
         return None
     return Remote(found.place.replace("/", ":"), found.name, aj_id, ticket)

@@ -74,9 +74,9 @@ def _terminate(ctx: Context, word: str, opts: Options, places: dict[str, Remote]
 
 
 def _cancel(ctx: Context, found: Remote, grace_s: float | None) -> Item:
-    """Ask a job of a workspace to end; its service decides how long that takes."""
+    """Ask a job of a workspace or a cluster to end; its service decides how long that takes."""
     if grace_s is not None:
-        ctx.screen.note(f"{found.id}: Azure knows no grace of a job; `--grace` is passed over")
+        ctx.screen.note(f"{found.id}: its service decides how long that takes; `--grace` is passed over")
     answer = ctx.client.cloud_jobs.cancel(found.workspace, found.name)
     state = answer.job.state.value if answer.job.state else None
     if answer.was_final:

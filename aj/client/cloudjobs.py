@@ -1,6 +1,7 @@
 """Jobs of workspaces: listed, counted, shown, waited for, ended, deleted, and what they printed.
 
-A workspace is one word: `-` for that of the settings, `*` for all, a name, or coordinates with colons between.
+A workspace is one word: `-` for that of the settings, `*` for all, a name, or coordinates with colons between;
+a namespace of a cluster is `volcano://context/namespace`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from aj.client.line import AnswerLost, Line, Query
 from aj.client.queue import named
 from aj.model.cloudjob import CloudJob
 from aj.wire import paths
-from aj.wire.azure import CloudJobAnswer, CloudJobList, CloudStats, FilePage, JobQuery, LogFiles
+from aj.wire.azure import CloudJobAnswer, CloudJobList, CloudStats, FilePage, JobQuery, LogFiles, segment
 from aj.wire.messages import Done
 from aj.wire.paths import Route
 
@@ -34,11 +35,11 @@ class CloudJobs:
 
     def list(self, workspace: str, query: JobQuery) -> CloudJobList:
         """List jobs, newest first. Raises UserError, NotFound without such a workspace, AuthError, RemoteError."""
-        return self._line.read(CloudJobList, paths.CLOUD_JOBS, workspace, query=_words(query))
+        return self._line.read(CloudJobList, paths.CLOUD_JOBS, segment(workspace), query=_words(query))
 
     def stats(self, workspace: str, query: JobQuery) -> CloudStats:
         """Count jobs. Raises as `list`."""
-        return self._line.read(CloudStats, paths.CLOUD_STATS, workspace, query=_words(query))
+        return self._line.read(CloudStats, paths.CLOUD_STATS, segment(workspace), query=_words(query))
 
     def show(self, workspace: str, name: str, *, why: bool = False) -> CloudJobAnswer:
         """Return one job; of one that failed, with the reason; with `why`, what keeps it from running.
@@ -46,7 +47,7 @@ class CloudJobs:
         Raises NotFound, UserError where nobody tells why.
         """
         query: Query = {"why": 1 if why else None}
-        return self._line.read(CloudJobAnswer, paths.CLOUD_JOB, workspace, named(name, "id"), query=query)
+        return self._line.read(CloudJobAnswer, paths.CLOUD_JOB, segment(workspace), named(name, "id"), query=query)
 
     def wait(self, workspace: str, name: str, *, timeout_s: float | None = None) -> Iterator[CloudJob]:
         """Yield a job as it stands and whenever that changes, until it is final. Raises NotFound, TimedOut."""
@@ -75,7 +76,7 @@ class CloudJobs:
     def files(self, workspace: str, name: str, *, sizes: bool = False) -> LogFiles:
         """Return the log files of a job, what a user wants first. Raises NotFound."""
         return self._line.read(
-            LogFiles, paths.CLOUD_FILES, workspace, named(name, "id"), query={"sizes": 1 if sizes else None}
+            LogFiles, paths.CLOUD_FILES, segment(workspace), named(name, "id"), query={"sizes": 1 if sizes else None}
         )
 
     def page(
@@ -83,11 +84,11 @@ class CloudJobs:
     ) -> FilePage:
         """Return the next bytes of a log file: from its beginning or its last lines, then after a cursor."""
         query: Query = {"file": file, "cursor": cursor, "tail": tail if cursor is None else None}
-        return self._line.read(FilePage, paths.CLOUD_LOG, workspace, named(name, "id"), query=query)
+        return self._line.read(FilePage, paths.CLOUD_LOG, segment(workspace), named(name, "id"), query=query)
 
     def _change(self, kind: type[T], route: Route, workspace: str, name: str) -> T:
         try:
-            return self._line.change(kind, route, workspace, named(name, "id"))
+            return self._line.change(kind, route, segment(workspace), named(name, "id"))
         except AnswerLost as lost:
             raise OutcomeUnknown(
                 f"the answer about {name} was lost: {lost}", hint=f"`aj status {name}`", details={"id": name}

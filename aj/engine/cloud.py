@@ -105,8 +105,10 @@ class Cloud:
         resources.remember(self._layout, self._clock, "experiments", seen)
         return found
 
-    def job(self, project: Project | None, workspace: str, name: str) -> CloudJobAnswer:
-        """Return one job. Raises NotFound."""
+    def job(self, project: Project | None, workspace: str, name: str, *, why: bool = False) -> CloudJobAnswer:
+        """Return one job. Raises NotFound, UserError when asked why it does not run: nobody there tells."""
+        if why:
+            raise UserError(f"Azure does not tell what keeps {name}", hint=f"`aj status {name}`", code="not-told")
         return cloudjobs.show(*self._at(project, workspace), name)
 
     def cancel(self, project: Project | None, workspace: str, name: str) -> CloudJobAnswer:

@@ -10,6 +10,21 @@ HERE = "-"  # the workspace of the settings, where a path names one
 EVERY = "*"  # every workspace that this user sees
 
 
+# A place on a cluster is `volcano://context/namespace`; a segment of a path holds no slash, and this sign stands in
+# no name of a workspace and in no quoted part of a place.
+SLASH = "|"
+
+
+def segment(place: str) -> str:
+    """Write the word for a workspace or for a place on a cluster as one segment of a path."""
+    return place.replace("/", SLASH)
+
+
+def place(segment: str) -> str:
+    """Read what `segment` wrote."""
+    return segment.replace(SLASH, "/")
+
+
 @dataclass(frozen=True)
 class FailedPart:
     """A subscription, region or workspace that gave no answer, and why."""
@@ -160,11 +175,15 @@ class CloudJobList:
 
 @dataclass(frozen=True)
 class CloudJobAnswer:
-    """One job. `was_final` when it had ended before it was asked to end, or was gone before it was deleted."""
+    """One job. `was_final` when it had ended before it was asked to end, or was gone before it was deleted.
+
+    `reasons` are what keeps it from running, the first obstacle first, when that was asked.
+    """
 
     job: CloudJob
     was_final: bool = False
     warnings: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

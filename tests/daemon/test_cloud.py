@@ -52,7 +52,7 @@ class Sky:
         self.asked.append((workspace, query))
         return CloudJobList((JOB,), None, 1)
 
-    def job(self, project: Project | None, workspace: str, name: str) -> CloudJobAnswer:
+    def job(self, project: Project | None, workspace: str, name: str, *, why: bool = False) -> CloudJobAnswer:
         raise NotFound(f"no {name}")
 
     def cancel(self, project: Project | None, workspace: str, name: str) -> CloudJobAnswer:

@@ -16,11 +16,13 @@ import pytest
 from aj.base import clock as clocks
 from aj.base import proc
 from aj.base.errors import NotFound, Refused, Unavailable, UserError
-from aj.bucket import prices
+from aj.bucket import mirror, prices
 from aj.bucket.folder import Folder
 from aj.bucket.scope import Scope
 from aj.bucket.storage import Bytes, objects
+from aj.bucket.transfer import Pace
 from aj.engine import artifacts, buckets, drive, janitor
+from aj.engine.storage import Storages
 from aj.model.bucket import Buckets, Kind, Owner, Wanted
 from aj.model.state import JobState
 from aj.net import retry
@@ -446,3 +448,41 @@ def test_what_leaves_a_storage_is_priced_by_list() -> None:
     assert prices.egress_usd("gcs", 500 * 10**9) == pytest.approx(60)
     assert prices.egress_words(Kind.AZURE, 10**6) is None and prices.egress_words(Kind.DIR, 10**12) is None
     assert "about $43.50" in (prices.egress_words(Kind.AZURE, 500 * 10**9) or "")
+
+
+def test_a_restore_that_the_daemon_cuts_off_by_leaving_costs_no_try(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket(yard, "datasets", a="1")
+    really, leaving = mirror.download, threading.Event()
+
+    def slow(*words: object, **more: object) -> object:
+        leaving.set()
+        pace = words[2]
+        assert isinstance(pace, Pace) and pace.stop.wait(LIMIT_S)
+        return really(*words, **more)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mirror, "download", slow)
+        job_id = yard.shell(DIRS + "cat $I/a", buckets=wanted(input="datasets"))
+        assert leaving.wait(LIMIT_S)
+        yard.engine.stop()
+    yard.again().adopt(PROJECT)
+    assert yard.done(job_id).state is S.COMPLETED
+    assert S.RETRYING not in [event.state for event in yard.show(job_id).events]
+
+
+@pytest.mark.rule("BK-20")
+def test_what_a_job_needs_is_not_deleted_under_it(yard: Yard, tmp_path: Path) -> None:
+    storages = Storages(yard.home.layout, yard.door, clocks.SYSTEM)
+    credentials.save(yard.home.layout, Credential("disk", Kind.DIR, "folder", root=str(tmp_path / "disk")))
+    asked = Buckets(output=Wanted("results", "disk"))
+    job_id = yard.shell("while [ ! -e go ]; do sleep 0.05; done", buckets=asked)
+    yard.until(job_id, S.RUNNING)
+    for act in (lambda: storages.delete_credential("disk"), lambda: storages.delete("results", "disk")):
+        with pytest.raises(Refused, match=job_id):
+            act()
+    (yard.work(job_id) / "go").touch()
+    yard.done(job_id)
+    assert storages.delete("results", "disk").status == "ok"
+    assert storages.delete_credential("disk").status == "ok"

@@ -62,6 +62,8 @@ KINDS = (
     Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", rule=rules.claim, has_status=True),
     Kind("", "v1", "events", "Event"),
     Kind("", "v1", "serviceaccounts", "ServiceAccount"),
+    Kind("", "v1", "resourcequotas", "ResourceQuota", has_status=True),
+    Kind("", "v1", "nodes", "Node", False, has_status=True),
 )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from aj.base.errors import Refused
+from aj.base.errors import NotFound, Refused
 from aj.base.noun import dataclass
 from aj.cli import named, remote
 from aj.cli.declare import Word, filled
+from aj.cli.remote import Remote
+from aj.view import cloudjob
 from aj.view import job as view
 
 if TYPE_CHECKING:
@@ -23,9 +25,26 @@ class Options:
 
 def run(opts: Options, ctx: Context) -> int:
     """Print the reasons. Raises NotFound, Refused for a submission that is no job yet."""
-    what = named.find(ctx, opts.job)
+    try:
+        what = named.find(ctx, opts.job)
+    except NotFound as missing:
+        elsewhere = remote.recorded(ctx, opts.job, missing)
+        if elsewhere is None or not elsewhere.is_on_cluster:
+            raise
+        return _on_cluster(elsewhere, ctx)
+    elsewhere = remote.of_ticket(what.ticket) if what.job is None and what.ticket else None
+    if elsewhere is not None and elsewhere.is_on_cluster:
+        return _on_cluster(elsewhere, ctx)
     remote.refuse(what, "job why", f"`aj status {what.id}`")
     if what.job is None:
         raise Refused(f"{opts.job} is no job yet", hint=f"`aj queue show q-{what.id}`", code="not-a-job")
     ctx.screen.show(view.why(ctx.client.jobs.show(what.job.id)))
+    return 0
+
+
+def _on_cluster(job: Remote, ctx: Context) -> int:
+    answer = ctx.client.cloud_jobs.show(job.workspace, job.name, why=True)
+    ctx.tell_warnings(answer.warnings, code="cluster")
+    state = answer.job.state.value if answer.job.state else cloudjob.UNKNOWN
+    ctx.screen.show(view.obstacles(job.id, state, answer.reasons))
     return 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from aj.daemon.call import Answer, Call, Handler, reply
 from aj.wire import paths
-from aj.wire.azure import JobQuery
+from aj.wire.azure import JobQuery, place
 from aj.wire.paths import Route
 
 BETWEEN = "\n"  # words of one list; the only sign that no name of a job has
@@ -14,51 +14,57 @@ BETWEEN = "\n"  # words of one list; the only sign that no name of a job has
 
 def listing(call: Call) -> Answer:
     """List jobs of one workspace or of all, newest first."""
-    (workspace,), query = call.segments, _query(call)
+    workspace, query = place(call.segments[0]), _query(call)
     with call.line.alive():
         return reply(call.engine.jobs_at(workspace).jobs(call.project, workspace, query))
 
 
 def stats(call: Call) -> Answer:
     """Count the jobs of a workspace."""
-    (workspace,), query = call.segments, _query(call)
+    workspace, query = place(call.segments[0]), _query(call)
     with call.line.alive():
         return reply(call.engine.jobs_at(workspace).stats(call.project, workspace, query))
 
 
 def show(call: Call) -> Answer:
     """Show one job."""
-    (workspace, name), why = call.segments, call.flag("why")
+    (workspace, name), why = _job(call), call.flag("why")
     with call.line.alive():
         return reply(call.engine.jobs_at(workspace).job(call.project, workspace, name, why=why))
 
 
 def cancel(call: Call) -> Answer:
     """Ask a job to end."""
-    workspace, name = call.segments
+    workspace, name = _job(call)
     return reply(call.engine.jobs_at(workspace).cancel(call.project, workspace, name))
 
 
 def delete(call: Call) -> Answer:
     """Delete a job that has ended."""
-    workspace, name = call.segments
+    workspace, name = _job(call)
     return reply(call.engine.jobs_at(workspace).delete(call.project, workspace, name))
 
 
 def files(call: Call) -> Answer:
     """List the log files of a job."""
-    (workspace, name), sizes = call.segments, call.flag("sizes")
+    (workspace, name), sizes = _job(call), call.flag("sizes")
     with call.line.alive():
         return reply(call.engine.jobs_at(workspace).files(call.project, workspace, name, sizes=sizes))
 
 
 def log(call: Call) -> Answer:
     """Read the next page of a log file."""
-    workspace, name = call.segments
+    workspace, name = _job(call)
     file, cursor = call.query.get("file", ""), call.query.get("cursor")
     tail = call.whole("tail", 0) if "tail" in call.query else None
     with call.line.alive():
         return reply(call.engine.jobs_at(workspace).log(call.project, workspace, name, file, cursor, tail))
+
+
+def _job(call: Call) -> tuple[str, str]:
+    """Return where a job is, and its name there."""
+    where, name = call.segments
+    return place(where), name
 
 
 def _query(call: Call) -> JobQuery:

@@ -1,0 +1,174 @@
+"""Folders up and down: only what changed goes, what broke off goes on, and nothing leads out of a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from aj.base.errors import AjError, Refused, Unavailable, UserError
+from aj.bucket import fetch, mirror, scan
+from aj.bucket.fetch import fetch as bring
+from aj.bucket.folder import Folder
+from aj.bucket.mirror import Upload
+from aj.bucket.storage import Bytes, Storage, objects
+from aj.bucket.transfer import Pace, Progress, Stopped, carry
+
+KIB = 1 << 10
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = tmp_path / "tree"
+    made.mkdir()
+    return made
+
+
+@pytest.mark.rule("DA-02", "BK-03")
+def test_only_what_changed_goes_up_also_from_another_process(bucket: Storage, root: Path, tmp_path: Path) -> None:
+    (root / "a").write_text("1")
+    (root / "d").mkdir()
+    (root / "d/b").write_text("2")
+    notes = tmp_path / "notes.json"
+    first = Upload(bucket, root, notes).round(Pace())
+    assert (first.files, first.skipped) == (2, 0)
+    (root / "a").write_text("changed")
+    (root / "d/b").unlink()
+    second = Upload(bucket, root, notes).round(Pace())
+    assert (second.files, second.skipped) == (1, 0)
+    assert {one.name for one in objects(bucket)} == {"a", "d/b"}
+    looked = Upload(bucket, root)
+    looked.look(Pace())
+    assert looked.round(Pace()).files == 0
+
+
+def test_what_cannot_go_up_is_named_and_keeps_nothing_else_back(tmp_path: Path, root: Path) -> None:
+    made = Folder(tmp_path / "buckets", "results")
+    made.create()
+    (root / "good").write_text("1")
+    (root / "inside").symlink_to("good")
+    (root / "outside").symlink_to("/etc/hostname")
+    (root / "bad\nname").write_text("2")
+    os.mkfifo(root / "pipe")
+    done = Upload(made, root).round(Pace())
+    assert {one.name for one in objects(made)} == {"good", "inside"}
+    assert len(done.left) == 3 and "`outside` leads out" in (done.problem or "")
+    assert "`pipe` is no file" in (done.problem or "")
+
+
+def test_a_file_that_grows_while_it_goes_up_goes_again(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Folder(tmp_path / "buckets", "results")
+    made.create()
+    (root / "log").write_text("one\n")
+    upload, really = Upload(made, root), Folder.put
+
+    def put(self: Folder, *words: object) -> object:
+        with (root / "log").open("a") as out:
+            out.write("more\n")
+        return really(self, *words)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "put", put)
+        assert upload.round(Pace()).moving == ("log",)
+    assert upload.round(Pace()).files == 1
+    assert made.read("log", 0, 100) == (root / "log").read_bytes()
+
+
+@pytest.mark.rule("BK-02", "DA-01")
+def test_an_input_is_what_the_bucket_holds_and_nothing_else(bucket: Storage, root: Path, tmp_path: Path) -> None:
+    for name in ("a", "d/b", ".aj/logs/x/1/rank0.out"):
+        bucket.put(name, Bytes(name.encode()))
+    (root / "stray").write_text("x")
+    (root / "old").mkdir()
+    (root / "old/stray").write_text("x")
+    notes = tmp_path / "notes.json"
+    first = mirror.download(bucket, root, Pace(), notes=notes, exact=True)
+    assert (first.files, first.skipped) == (2, 0)
+    assert scan.scan(root).folders == ("d",)
+    bucket.put("a", Bytes(b"A"))
+    bucket.remove("d/b")
+    second = mirror.download(bucket, root, Pace(), notes=notes, exact=True)
+    assert (second.files, second.skipped) == (1, 0)
+    assert [file.name for file in scan.scan(root).files] == ["a"]
+    assert mirror.download(bucket, root, Pace(), notes=notes, exact=True).files == 0
+
+
+def test_a_bucket_that_no_folder_can_hold_is_refused(root: Path) -> None:
+    found = [mirror.Stored(name, 1, "e", 0.0) for name in ("a/b/c", "a")]
+    with pytest.raises(UserError, match="no folder can hold both"):
+        mirror._check_places(found)
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_large_download_that_broke_goes_on_unless_the_object_changed(
+    bucket: Storage, root: Path, monkeypatch: pytest.MonkeyPatch, changes: bool
+) -> None:
+    data = os.urandom(20 * KIB)
+    bucket.put("large", Bytes(data))
+    asked: list[int] = []
+    really, kind = type(bucket).read, type(bucket)
+
+    def read(self: Storage, name: str, at: int, count: int, etag: str | None = None) -> bytes:
+        asked.append(at)
+        if at == 16 * KIB and len(asked) <= 3:
+            raise AjError("the line broke")
+        return really(self, name, at, count, etag)
+
+    monkeypatch.setattr(kind, "read", read)
+    monkeypatch.setattr(fetch, "AT_ONCE", 1)
+    monkeypatch.setattr(fetch, "RANGE", 8 * KIB)
+    with pytest.raises(AjError, match="broke"):
+        bring(bucket, bucket.head("large"), root / "large", Pace(), Progress())
+    assert asked == [0, 8 * KIB, 16 * KIB] and not (root / "large").exists()
+    if changes:
+        data = os.urandom(20 * KIB)
+        bucket.put("large", Bytes(data))
+    progress = Progress()
+    bring(bucket, bucket.head("large"), root / "large", Pace(), progress)
+    assert asked[3:] == ([0, 8 * KIB, 16 * KIB] if changes else [16 * KIB])
+    assert (root / "large").read_bytes() == data and progress.bytes == len(data)
+    assert [path.name for path in root.iterdir()] == ["large"]
+
+
+def test_an_object_that_changes_under_a_download_is_no_mixture(bucket: Storage, root: Path) -> None:
+    bucket.put("a", Bytes(b"one"))
+    found = bucket.head("a")
+    bucket.put("a", Bytes(b"two"))
+    with pytest.raises(Refused):
+        bring(bucket, found, root / "a", Pace(), Progress())
+    assert not (root / "a").exists()
+
+
+def test_a_damaged_note_only_costs_the_transfer(tmp_path: Path, root: Path) -> None:
+    made = Folder(tmp_path / "buckets", "results")
+    made.create()
+    (root / "a").write_text("1")
+    notes = tmp_path / "notes.json"
+    for damage in ("{", json.dumps(["a"]), json.dumps({"a": "x"})):
+        notes.write_text(damage)
+        assert Upload(made, root, notes).round(Pace()).files == 1
+
+
+def test_many_at_once_are_tried_again_and_told_apart(pace: Pace) -> None:
+    tries: dict[int, int] = {}
+
+    def act(number: int) -> int:
+        tries[number] = tries.get(number, 0) + 1
+        if number == 3 and tries[3] < 3:
+            raise Unavailable("busy")
+        if number == 5:
+            raise AjError("never")
+        return number
+
+    done = carry(range(8), act, pace)
+    assert sorted(done.done) == [0, 1, 2, 3, 4, 6, 7] and tries[3] == 3
+    assert [(one.part, one.error.message) for one in done.failed] == [(5, "never")]
+    with pytest.raises(AjError, match="never"):
+        done.strictly()
+    pace.stop.set()
+    with pytest.raises(Stopped):
+        carry(range(3), act, pace)
