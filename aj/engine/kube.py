@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aj.azure.arm import Session
 from aj.azure.memory import Memory
-from aj.backend.volcano import helper, known, pins, volume
+from aj.backend.volcano import known, pins, porter, volume
 from aj.backend.volcano.backend import Means
 from aj.backend.volcano.courier import Courier
 from aj.backend.volcano.variables import Facts
@@ -110,7 +110,7 @@ class Kube:
             return ()
         image = pins.read(config.read(self.layout, None, self.settings)).helper_image
         pod = tasks[0].inner("template", "spec").values
-        wanted = helper.of_claim(job.aj_id, job.namespace, claims[0], pod, image=image, owner=self.owner)
+        wanted = porter.of_claim(job.aj_id, job.namespace, claims[0], pod, image=image, owner=self.owner)
         volume.forget(cluster, wanted, [job.aj_id], self.traces)
         return ()
 

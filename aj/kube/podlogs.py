@@ -57,7 +57,16 @@ def read(cluster: Cluster, pod: Pod, cursor: Cursor, *, tail: int | None = None)
 def _last(cluster: Cluster, pod: Pod, start: Cursor, tail: int) -> Page:
     raw = _ask(cluster, pod, tail=max(tail, 1))
     page = _new(raw, start, is_cut=False)
-    return replace(page, data=page.data if tail else b"")
+    return replace(page, data=page.data if tail else b"", cursor=_whole(cluster, pod, page.cursor))
+
+
+def _whole(cluster: Cluster, pod: Pod, cursor: Cursor) -> Cursor:
+    """Count the lines of a cursor's moment that stand before those that were read: they are behind it, too."""
+    if not cursor.at:
+        return cursor
+    raw = _ask(cluster, pod, since=_second(cursor.at), limit=PAGE)
+    same = sum(_parted(line, "")[0] == cursor.at for line in raw.split(b"\n"))
+    return replace(cursor, count=max(cursor.count, same))
 
 
 def _ask(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,7 +73,9 @@ def _rooms(folder: Path) -> Iterator[str]:
         places = [path for path in sorted(folder.iterdir()) if (path / "__init__.py").exists()]
         for place in places:
             names = " ".join(sorted(room.stem for room in place.glob("[!_]*.py")))
-            yield f"    {place.name + '/':14s} {names}".rstrip()
+            first, *more = textwrap.wrap(names, LONG) or [""]
+            yield f"    {place.name + '/':14s} {first}".rstrip()
+            yield from (f"    {'':14s} {line}" for line in more)
 
 
 def text() -> str:

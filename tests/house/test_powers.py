@@ -19,7 +19,10 @@ ROOMS: dict[str, set[str]] = {
     "socket": {"net/uds.py", "net/ports.py", "daemon/server.py"},
     "socketserver": {"daemon/server.py"},
     "http": {"net/uds.py"},
-    "yaml": {"template/yaml.py", "template/dump.py", "view/screen.py", "view/yaml.py", "kube/config.py", "store/kubeconfig.py"},
+    "yaml": {
+        *("template/yaml.py", "template/dump.py", "view/screen.py", "view/yaml.py"),
+        *("kube/config.py", "store/kubeconfig.py"),
+    },
     "platformdirs": {"base/paths.py"},
     "urllib3": {"net/pool.py", "kube/line.py"},
     "ssl": {"net/pool.py", "kube/line.py", "kube/exec.py"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from aj.azure.arm import Session
-from aj.backend.volcano import blob, helper, sas, volume
+from aj.backend.volcano import blob, porter, sas, volume
 from aj.backend.volcano.backend import Parcel
 from aj.backend.volcano.options import BLOB, Options
 from aj.backend.volcano.pins import Chosen
@@ -50,7 +50,7 @@ class Courier:
             sending = blob.Upload(self.session(spec), self.settings, chosen, parcel.archive, parcel.code)
             return sending.carry_out(tell).sent_bytes
         image = self.chosen(spec).helper_image
-        wanted = helper.of_job(spec, chosen, facts, image=image, owner=self.owner)
+        wanted = porter.of_job(spec, chosen, facts, image=image, owner=self.owner)
         upload = volume.Upload(cluster, wanted, parcel.archive, parcel.code, chosen.upload.keep_s)
         return upload.carry_out(self.traces, tell).sent_bytes
 

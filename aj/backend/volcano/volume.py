@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from aj.azure import blocks
-from aj.backend.volcano import helper, names, transfer
-from aj.backend.volcano.helper import Helper, Pod
+from aj.backend.volcano import names, porter, transfer
 from aj.backend.volcano.options import Volume
+from aj.backend.volcano.porter import Helper, Pod
 from aj.backend.volcano.telling import Tell, Telling
 from aj.backend.volcano.transfer import LIMITS, Limits, Line, Sent, Source
 from aj.base.errors import AjError, NotFound, Refused
@@ -65,16 +65,16 @@ class Upload:
     limits: Limits = LIMITS
 
     def carry_out(self, traces: Traces, tell: Tell) -> Sent:
-        """Bring it, or find it there; the helper pod is gone afterwards, whatever happened.
+        """Bring it, or find it there; its pod is gone afterwards, whatever happened.
 
         Raises Unavailable (codes `stalled`, `line-broke`) when running again resumes, RemoteError when the volume
-        does not take it, and as `helper.running`.
+        does not take it, and as `porter.running`.
         """
         telling = Telling(self.cluster.clock, tell)
         telling.begin(f"starting pod {self.helper.name}")
         with (
             blocks.of_file(self.archive, self.code.archive_sha256, "application/gzip") as file,
-            helper.running(self.cluster, self.helper, traces, warn=telling.warn) as pod,
+            porter.running(self.cluster, self.helper, traces, warn=telling.warn) as pod,
         ):
             source = Source(file.size, file.sha256, file.read)
             sent = transfer.send(
@@ -82,7 +82,7 @@ class Upload:
                 lambda: self._line(pod, source),
                 where=pod.label,
                 clock=self.cluster.clock,
-                check=lambda: helper.check(self.cluster, pod),
+                check=lambda: porter.check(self.cluster, pod),
                 progress=telling.moved,
                 limits=self.limits,
             )
@@ -93,9 +93,9 @@ class Upload:
     def _line(self, pod: Pod, source: Source) -> Line:
         from aj.kube import exec as programs  # its library is there since the first request
 
-        folder = names.code_folder(helper.ROOT, self.helper.job)
+        folder = names.code_folder(porter.ROOT, self.helper.job)
         argv = [*_RECEIVE, folder, names.ARCHIVE, str(source.size), source.sha256]
-        return programs.start(self.cluster, pod.name, argv, namespace=pod.namespace, container=helper.CONTAINER)
+        return programs.start(self.cluster, pod.name, argv, namespace=pod.namespace, container=porter.CONTAINER)
 
     def _tidy(self, pod: Pod, warn: Callable[[str], None]) -> None:
         """Remove the code of jobs that are long gone; when that does not work, the next upload tries again."""
@@ -109,8 +109,8 @@ class Upload:
 
 
 def forget(cluster: Cluster, wanted: Helper, jobs: Sequence[str], traces: Traces) -> None:
-    """Remove the code of jobs from a volume, through a pod made for it. Raises as `helper.running`, RemoteError."""
-    with helper.running(cluster, wanted, traces) as pod:
+    """Remove the code of jobs from a volume, through a pod made for it. Raises as `porter.running`, RemoteError."""
+    with porter.running(cluster, wanted, traces) as pod:
         _remove(cluster, pod, jobs)
 
 
@@ -134,6 +134,6 @@ def _remove(cluster: Cluster, pod: Pod, jobs: Sequence[str]) -> None:
 def _run(cluster: Cluster, pod: Pod, act: str, words: Sequence[str]) -> bytes:
     from aj.kube import exec as programs
 
-    argv = [*_TIDY, act, f"{helper.ROOT}/{names.CODE_FOLDER}", *words]
-    done = programs.run(cluster, pod.name, argv, namespace=pod.namespace, container=helper.CONTAINER)
+    argv = [*_TIDY, act, f"{porter.ROOT}/{names.CODE_FOLDER}", *words]
+    done = programs.run(cluster, pod.name, argv, namespace=pod.namespace, container=porter.CONTAINER)
     return programs.succeeded(done, f"{act} code on the volume")

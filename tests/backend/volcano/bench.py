@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from aj.backend.volcano import helper, payload, volume
-from aj.backend.volcano.helper import Helper
+from aj.backend.volcano import payload, porter, volume
 from aj.backend.volcano.options import Options
+from aj.backend.volcano.porter import Helper
 from aj.backend.volcano.transfer import MIB, Limits, Sent
 from aj.backend.volcano.variables import Facts
 from aj.base import redact
@@ -85,7 +85,7 @@ class Bench:
 
     @property
     def helper(self) -> Helper:
-        return helper.of_job(self.spec, self.chosen, self.facts, image=IMAGE, owner=OWNER)
+        return porter.of_job(self.spec, self.chosen, self.facts, image=IMAGE, owner=OWNER)
 
     @property
     def words(self) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aj.backend.volcano import helper
+from aj.backend.volcano import porter
 from aj.kube.exec import Ended, Heard, broken
 from tests.house.test_pages import need
 
@@ -109,7 +109,7 @@ class Local:
 def receiver(shell: str, folder: Path, words: list[str]) -> tuple[list[str], str]:
     """Return how the receiving program is started."""
     start, path = tools(shell, folder)
-    return [*start, helper.script("receive.sh"), "aj", *words], path
+    return [*start, porter.script("receive.sh"), "aj", *words], path
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from typing import cast
 
 import pytest
 
-from aj.backend.volcano import helper, payload
+from aj.backend.volcano import payload, porter
 from aj.backend.volcano.payload import Objects
 from aj.base.errors import Refused
 from aj.base.settings import Settings
@@ -60,10 +60,10 @@ class Sent:
             yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
     @property
-    def helper(self) -> helper.Helper:
+    def helper(self) -> porter.Helper:
         chosen = payload.options(self.spec)
         facts = kit.facts(namespace=self.namespace)
-        return helper.of_job(self.spec, chosen, facts, image="registry.example/helper:1", owner="me")
+        return porter.of_job(self.spec, chosen, facts, image="registry.example/helper:1", owner="me")
 
 
 @pytest.fixture(params=["ours", "cluster"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aj.backend.volcano import helper, volume
+from aj.backend.volcano import porter, volume
 from aj.backend.volcano.options import Volume
 from aj.backend.volcano.transfer import MIB, Limits
 from aj.base.errors import AjError, NotFound, OutcomeUnknown, Refused, RemoteError, TimedOut, Unavailable
@@ -84,10 +84,10 @@ def test_its_programs_arrive_as_they_are_written(at: Bench) -> None:
     from tests.servers.kube_pods import expanded
 
     env = {one["name"]: one["value"] for one in at.helper.body["spec"]["containers"][0]["env"]}  # type: ignore[index, call-overload]
-    assert expanded(env["AJ_RECEIVE"], {}) == helper.script("receive.sh")
-    assert expanded(env["AJ_TIDY"], {}) == helper.script("tidy.sh")
+    assert expanded(env["AJ_RECEIVE"], {}) == porter.script("receive.sh")
+    assert expanded(env["AJ_TIDY"], {}) == porter.script("tidy.sh")
     (text,) = at.helper.body["spec"]["containers"][0]["args"]  # type: ignore[index, call-overload]
-    assert expanded(text, {}) == helper.script("keep.sh")
+    assert expanded(text, {}) == porter.script("keep.sh")
 
 
 # The way there
@@ -224,7 +224,7 @@ def test_a_pod_that_cannot_start_fails_early_with_its_reason(at: Bench, fate: ku
 
 @pytest.mark.rule("V-064")
 def test_a_pod_that_is_never_ready_is_waited_for_five_minutes(at: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(helper, "LOOK_S", 15.0)
+    monkeypatch.setattr(porter, "LOOK_S", 15.0)
     at.server.nodes.fate(HELPER, kube.comes_up(after=100_000))
     began = at.clock.monotonic()
     with pytest.raises(TimedOut, match=f"pod {HELPER} was not ready within 300 s: ContainerCreating"):
@@ -259,7 +259,7 @@ def test_a_missing_right_is_named_and_nothing_stays(at: Bench, lacking: str) -> 
 
 @pytest.mark.rule("V-064")
 def test_a_pod_of_ours_is_taken_over(at: Bench) -> None:
-    at.reach().create(helper.PODS, at.helper.body, NAMESPACE)
+    at.reach().create(porter.PODS, at.helper.body, NAMESPACE)
     at.bring()
     assert at.there.read_bytes() == at.data
     assert len(at.server.requests("DELETE", HELPER)) == 1
@@ -269,7 +269,7 @@ def test_a_pod_of_ours_is_taken_over(at: Bench) -> None:
 @pytest.mark.rule("V-064")
 def test_a_pod_of_ours_that_ended_is_replaced(at: Bench) -> None:
     at.server.nodes.fate(HELPER, kube.exits(1, after=0))
-    at.reach().create(helper.PODS, at.helper.body, NAMESPACE)
+    at.reach().create(porter.PODS, at.helper.body, NAMESPACE)
     at.server.nodes.fates.clear()
     at.bring()
     assert at.there.read_bytes() == at.data
@@ -301,7 +301,7 @@ def test_a_creation_that_may_still_come_stays_noted(at: Bench) -> None:
 
 @pytest.mark.rule("V-068")
 def test_a_removal_that_fails_is_told_and_stays_noted(at: Bench) -> None:
-    at.server.server.on(f"DELETE {PODS}", *[kube.unavailable()] * helper.TRIES)
+    at.server.server.on(f"DELETE {PODS}", *[kube.unavailable()] * porter.TRIES)
     at.bring()
     assert at.left() == [HELPER, f"helper-{ID}.json"]
     (warning,) = at.warnings()
@@ -315,21 +315,21 @@ def test_a_removal_that_fails_is_told_and_stays_noted(at: Bench) -> None:
 def test_helpers_of_a_daemon_that_was_killed_are_swept_and_no_others(at: Bench) -> None:
     ours = at.reach()
     at.traces.note(Trace(KIND, ID, kube.CONTEXT, NAMESPACE, 0.0))
-    ours.create(helper.PODS, at.helper.body, NAMESPACE)
+    ours.create(porter.PODS, at.helper.body, NAMESPACE)
     for job, owner in (("00000001", "another"), ("00000002", OWNER)):
         other = {**at.helper.body, "metadata": {**at.helper.body["metadata"], "name": f"aj-{job}-upload"}}  # type: ignore[dict-item]
         other["metadata"] |= {
             "labels": {**other["metadata"]["labels"], "aj-id": job},
             "annotations": {"aj-owner": owner},
         }  # type: ignore[operator, index, call-overload]
-        ours.create(helper.PODS, other, NAMESPACE)
+        ours.create(porter.PODS, other, NAMESPACE)
     at.server.kube.add(
         "pods",
         "a-job-master-0",
         spec={"containers": [{"name": "main", "image": "x:1"}]},
         metadata={"labels": {"aj-id": ID, "app.kubernetes.io/managed-by": "aj", "aj-task": "master"}},
     )
-    assert helper.sweep(ours, NAMESPACE, OWNER, lambda job: job == "00000002") == [ID]
+    assert porter.sweep(ours, NAMESPACE, OWNER, lambda job: job == "00000002") == [ID]
     assert at.left() == ["a-job-master-0", "aj-00000001-upload", "aj-00000002-upload", f"helper-{ID}.json"]
 
 
