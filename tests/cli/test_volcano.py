@@ -113,7 +113,7 @@ def test_logs_are_those_of_the_pods(typed: Typed) -> None:
     assert typed("logs", aj_id, "--file", "worker-0").out == "worker here\n"
     assert typed("logs", aj_id, "--tail", "1").out == "step 2\n"
     listed = typed("logs", aj_id, "--list", "--output", "json").json["items"]
-    assert [one["file"] for one in listed] == ["rank_0/master-0", "rank_1/worker-0"]
+    assert [one["path"] for one in listed] == ["rank_0/master-0", "rank_1/worker-0"]
     typed.cluster.play(typed.name(), "Completed")
     assert typed("logs", aj_id, "-f", "--all").out == "step 1\nstep 2\nworker here\n"
 

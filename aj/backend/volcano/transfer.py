@@ -28,6 +28,9 @@ NOTHING_MORE = 3  # how the program ends when its input does
 Progress = Callable[[int, int, int], None]  # bytes that are there, of how many, and how many of them were before
 
 
+KILLED = (137, 143)  # by KILL or TERM: what ended it was the node, the pod or the line, and not the code
+
+
 @dataclass(frozen=True)
 class Source:
     """What is sent. `read` returns bytes from an offset, all that were asked for unless the source ends."""
@@ -277,6 +280,8 @@ class _Talk:
         """Say why there will be no answer."""
         if end.code == NOTHING_MORE:
             return Unavailable("the line to the pod broke: the other side heard no more", code="line-broke")
+        if end.code in KILLED:
+            return Unavailable(f"the program in the pod was ended from outside ({end.code})", code="line-broke")
         words = redact.text(text.visible(text.decoded(self._err))).strip().splitlines()
         what = words[-1] if words else end.words or f"the program there ended with {end.code}"
         return RemoteError(f"the code could not be brought there: {what}", code="not-taken")
