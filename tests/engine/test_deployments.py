@@ -185,8 +185,7 @@ def test_what_is_wanted_is_checked(site: Site) -> None:
 def test_a_start_that_the_machine_refuses_is_tried_again(site: Site) -> None:
     site.stage.refuses = True
     site.daemon().create(asked())
-    site.until(lambda: site.replicas()[0].state is ReplicaState.WAITING)
-    assert site.replicas()[0].message == "no more processes"
+    site.until(lambda: site.replicas()[0].message == "no more processes")
     site.stage.refuses = False
     site.clock.move(1)
     site.until(site.running(1))

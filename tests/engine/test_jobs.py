@@ -278,7 +278,6 @@ def test_a_request_that_is_damaged_on_disk_is_invalid(play: Play) -> None:
     play.until("bbbbbbbb", S.RUNNING)
 
 
-@pytest.mark.rule("LC-02")
 def test_who_waits_says_why_and_starts_when_there_is_room(play: Play) -> None:
     play.driver.places = 1
     for name in ("aaaaaaaa", "bbbbbbbb", "cccccccc"):

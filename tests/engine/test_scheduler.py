@@ -29,7 +29,6 @@ def plan(*jobs: Workload, place: Place = ROOM, now: float = NOW) -> scheduler.Pl
     return scheduler.plan(jobs, {"local": place}, now)
 
 
-@pytest.mark.rule("LC-02")
 def test_jobs_start_in_the_order_of_submission_while_they_fit() -> None:
     found = plan(job(3, Needs(1)), job(1, Needs(2)), job(2, Needs(1)))
     assert list(found.starts) == ["00000001", "00000002", "00000003"]

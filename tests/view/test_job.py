@@ -37,7 +37,7 @@ def reasons(answer: JobAnswer) -> list[object]:
     return [item["reason"] for item in view.why(answer).rows]
 
 
-@pytest.mark.rule("C-021b", "QT-02", "QT-03")
+@pytest.mark.rule("C-021b", "QT-02")
 @pytest.mark.parametrize(
     ("answer", "due"),
     [
