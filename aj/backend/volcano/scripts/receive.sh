@@ -34,6 +34,7 @@ size_of() { # FILE, sets size; by the listing, because some programs would read 
 
 # Sums of large files take minutes, and who waits must hear that this lives.
 sum_of() { # FILE, sets sum
+  trap - TERM # a child that is told to end before it has dropped this trap would never hear it
   (
     while sleep 5 >/dev/null 2>&1; do
       printf 'busy\n'
@@ -41,9 +42,10 @@ sum_of() { # FILE, sets sum
     done
   ) &
   ticking=$!
+  trap 'exit 1' TERM
   sum=$(sha256sum <"$1")
   sum=${sum%% *}
-  kill "$ticking" 2>/dev/null
+  kill -9 "$ticking" 2>/dev/null # a shell that was just begun may lose any other word
   wait "$ticking" 2>/dev/null
   [ -n "$sum" ] || die "no sum could be made of $1"
 }
