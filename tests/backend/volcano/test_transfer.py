@@ -350,3 +350,14 @@ def test_whatever_breaks_the_file_is_whole_or_not_there(
     assert brought(volume).read_bytes() == data
     assert sent.size_bytes == size
     assert [path.name for path in brought(volume).parent.iterdir()] == ["code.tar.gz"]
+
+
+@pytest.mark.rule("V-067")
+def test_a_small_file_never_waits_for_the_one_who_says_busy(tmp_path: Path) -> None:
+    """A sum that is there at once ends its ticker before that has begun: one in ten never ended."""
+    sha256 = hashlib.sha256(b"abc").hexdigest()
+    for number in range(60):
+        argv, path = receiver("sh", tmp_path, [str(tmp_path / f"{number}/b"), "x", "3", sha256])
+        (tmp_path / str(number)).mkdir()
+        done = subprocess.run(argv, input=b"put 3\nabcend\n", stdout=subprocess.PIPE, env={"PATH": path}, timeout=30)
+        assert done.stdout.splitlines()[-1] == b"done"
