@@ -286,6 +286,7 @@ class Cluster:
 
     def _pool_of(self, credential: Credential) -> Pool:
         """Return the connections for a credential: a certificate is part of them."""
+        packs.need("cloud")
         from aj.net.pool import Pool
 
         with self._lock:

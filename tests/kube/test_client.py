@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from aj.base import packs
 from aj.base.clock import SYSTEM
 from aj.base.errors import AjError, AuthError, NotFound, OutcomeUnknown, Refused, RemoteError, Unavailable
 from aj.base.settings import Settings
@@ -226,3 +228,16 @@ def test_an_answer_that_does_not_come_leaves_a_change_unknown(
     with pytest.raises(OutcomeUnknown):
         cluster(server, tmp_path).create(JOBS, {"kind": "Job"})
     assert len(server.got) == 1
+
+
+def test_the_cloud_part_is_unpacked_before_anything_of_it_is_imported(
+    server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def need(group: str) -> None:
+        raise AjError(f"no room for {group}")
+
+    monkeypatch.delitem(sys.modules, "aj.net.pool", raising=False)
+    monkeypatch.setattr(packs, "need", need)
+    with pytest.raises(AjError, match="no room for cloud"):
+        cluster(server, tmp_path).get(JOBS, "x")
+    assert "aj.net.pool" not in sys.modules
