@@ -38,7 +38,7 @@ def act(view: Storage, how: str, name: str) -> list[str]:
         return []
 
 
-@pytest.mark.rule("BK-18", "BK-23")
+@pytest.mark.rule("BK-18")
 @settings(max_examples=60, deadline=None)
 @given(some.lists(some.tuples(ACTS, NAMES), max_size=12))
 def test_a_job_never_reaches_another_jobs_objects(asked: list[tuple[str, str]]) -> None:

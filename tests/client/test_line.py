@@ -11,6 +11,7 @@ import pytest
 
 from aj.base import proc
 from aj.base.errors import DaemonError, NotFound, UserError
+from aj.client import api
 from aj.client.client import Client
 from aj.client.launch import Telling
 from aj.model.ticket import Mode
@@ -122,7 +123,7 @@ def test_a_daemon_that_goes_silent_is_hung(inside: Inside, client: Client, monke
 def test_the_package_gives_the_client_when_asked() -> None:
     import aj
 
-    assert aj.Client is Client
+    assert aj.Client is api.Client
     with pytest.raises(AttributeError):
         aj.Nothing  # type: ignore[attr-defined]  # noqa: B018
 

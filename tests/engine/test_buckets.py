@@ -181,7 +181,7 @@ def test_checkpoints_in_a_named_bucket_stay_and_are_found_by_the_next_submission
     assert "1\n" in yard.output(job_id)
 
 
-@pytest.mark.rule("CB-09", "CB-08")
+@pytest.mark.rule("CB-09")
 def test_a_bucket_that_was_there_before_the_job_is_used_and_stays(yard: Yard) -> None:
     theirs = bucket(yard, "00000001", precious="mine")
     job_id = yard.shell(DIRS + "echo 1 >$C/step", spot=True)
@@ -192,6 +192,20 @@ def test_a_bucket_that_was_there_before_the_job_is_used_and_stays(yard: Yard) ->
     assert told is not None and told.is_kept and told.is_foreign
     assert content(theirs)["precious"] == "mine"
     assert any(name.startswith("00000001/blobs/") for name in content(theirs))
+
+
+@pytest.mark.rule("CB-08")
+def test_a_name_that_is_somebody_elses_bucket_is_refused_with_two_ways_out(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken(self: Folder, owner: Owner | None = None) -> bool:
+        raise Refused("the name is taken", code="forbidden")
+
+    monkeypatch.setattr(Folder, "create", taken)
+    with pytest.raises(Refused, match="cannot have a bucket of its own") as refused:
+        yard.shell("true", spot=True)
+    assert "--checkpoint-bucket" in (refused.value.hint or "") and "--id" in (refused.value.hint or "")
+    assert yard.engine.find("00000001") is None
 
 
 @pytest.mark.rule("CB-09")
@@ -380,7 +394,7 @@ def test_a_daemon_killed_while_it_saves_and_a_lost_host_cost_no_whole_checkpoint
     assert int(results["00000001/count"]) <= 2 and max(numbers) - min(numbers) <= 1, results
 
 
-@pytest.mark.rule("BK-21", "DA-02")
+@pytest.mark.rule("DA-02")
 def test_a_storage_that_is_away_for_a_while_ends_no_job_and_loses_nothing(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

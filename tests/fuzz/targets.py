@@ -134,7 +134,9 @@ def words_of(chance: random.Random, path: tuple[str, ...]) -> list[str]:
 READERS = tuple(
     command.path
     for command in COMMANDS
-    if command.local and command.path[0] not in ("daemon", "init", "completion") and "set" not in command.path[-1]
+    if command.local
+    and command.path[0] not in ("daemon", "init", "completion", "doctor")
+    and "set" not in command.path[-1]
 )
 
 

@@ -39,7 +39,7 @@ class Facts:
     namespace: str = UNSETTLED
     digest: str | None = None
     archive_sha256: str | None = None
-    blob_endpoint: str = "https://{account}.blob.core.windows.net"
+    blob_endpoint: str = ""
     rdma_resource: str = "rdma/rdma_shared_device_a"
     submitter: str | None = None
     tools: Mapping[str, str] | None = None

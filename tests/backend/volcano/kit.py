@@ -25,7 +25,8 @@ Plain = dict[str, Json]
 
 def facts(**changed: object) -> Facts:
     """What only others know, with code that goes along."""
-    given: dict[str, object] = {"namespace": "training", "digest": "c0de", "archive_sha256": SHA, **changed}
+    given: dict[str, object] = {"namespace": "training", "digest": "c0de", "archive_sha256": SHA}
+    given = {**given, "blob_endpoint": "https://{account}.blob.core.windows.net", **changed}
     return Facts(MOMENT, **given)  # type: ignore[arg-type]
 
 

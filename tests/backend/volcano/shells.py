@@ -32,8 +32,8 @@ def tools(shell: str, folder: Path) -> tuple[list[str], str]:
 class Local:
     """A program on the other side of a line, which is a pair of pipes.
 
-    The line breaks after so many bytes of input or output; before that, the byte of the input with the number
-    `damaged` arrives as another one.
+    The line breaks after so many bytes of input or output; before that, the byte with the number `damaged` of the
+    bytes behind the commands arrives as another one.
     """
 
     argv: list[str]
@@ -60,11 +60,13 @@ class Local:
         return len(self.waiting)
 
     def write(self, data: bytes) -> None:
-        if self.damaged is not None and self.taken + len(self.waiting) <= self.damaged:
-            at = self.damaged - self.taken - len(self.waiting)
-            if at < len(data):
+        is_command = data[:4] in (b"put ", b"cut ") or data == b"end\n"
+        if self.damaged is not None and not is_command:
+            if self.damaged < len(data):
+                at, self.damaged = self.damaged, None
                 data = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
-                self.damaged = None
+            else:
+                self.damaged -= len(data)
         self.waiting += data
 
     def poll(self, wait_s: float) -> Heard:
