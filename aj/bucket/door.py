@@ -17,6 +17,7 @@ from aj.bucket import folder
 from aj.bucket.folder import Folder
 from aj.bucket.storage import Storage
 from aj.model.bucket import HERE, Kind
+from aj.net import clouds
 from aj.store import credentials
 from aj.store.credentials import ACCOUNT_KEY, SIGN_IN, Credential
 from aj.store.layout import Layout
@@ -105,4 +106,4 @@ class Door:
 
 def address(found: Credential) -> str:
     """Return the base address of a credential's account, without a final slash."""
-    return (found.endpoint or f"https://{found.account}.blob.core.windows.net").rstrip("/")
+    return (found.endpoint or clouds.PUBLIC.blob_url(found.account or "")).rstrip("/")

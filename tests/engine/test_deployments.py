@@ -119,7 +119,8 @@ def test_a_replica_that_ends_is_started_again_ever_more_rarely(site: Site) -> No
     assert program.env["AJ_API_URL"].startswith("unix:///")
     token = Path(program.env["AJ_WORKLOAD_TOKEN_FILE"])
     assert token.stat().st_mode & 0o777 == 0o600
-    assert daemon.bearer(token.read_text()).slot == 0
+    first = token.read_text()
+    assert daemon.bearer(first).slot == 0
     pauses = []
     for attempt in range(1, 4):
         site.stage.over[site.place(0, attempt)].set()
@@ -134,8 +135,8 @@ def test_a_replica_that_ends_is_started_again_ever_more_rarely(site: Site) -> No
     site.stage.over[site.place(0, 4)].set()
     site.until(lambda: site.replicas()[0].attempt == 5)  # at once: no time passes here
     site.until(site.running(1))
-    with pytest.raises(Refused, match="was replaced"):
-        daemon.bearer(token.read_text())
+    with pytest.raises((Refused, AuthError)):
+        daemon.bearer(first)
 
 
 @pytest.mark.rule("TD-01")
