@@ -173,8 +173,6 @@ def schemas() -> Mapping[str, Schema]:
             pod=schema.TEXT,
             items=schema.many(schema.record(type=schema.TEXT, pod=schema.TEXT, text=schema.TEXT)),
         ),
-        "result/login": schema.result(
-            schema.record(context=schema.TEXT, file=schema.TEXT, changed=schema.NAMES)
-        ),
+        "result/login": schema.result(schema.record(context=schema.TEXT, file=schema.TEXT, changed=schema.NAMES)),
         "result/k8s": schema.result(removed_row),
     }
