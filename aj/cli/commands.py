@@ -490,6 +490,15 @@ COMMANDS = (
         exits=(2, 3, 4, 5, 6, 7),
         kind="result/k8s",
     ),
+    command(
+        "k8s refresh-sas",
+        "sign anew what a job reads and writes in storage",
+        "aj k8s refresh-sas 1a2b3c4d",
+        "aj k8s refresh-sas 1a2b3c4d --hours 72",
+        exits=(2, 3, 4, 5, 6, 7),
+        kind="result/refresh-sas",
+        module="aj.cli.k8s.refresh_sas",
+    ),
     command("ws list", "the workspaces that you see", "aj ws list", exits=(2, 4, 7), kind="ws.list"),
     command(
         "ws show",

@@ -9,7 +9,7 @@ from aj.base.errors import OutcomeUnknown
 from aj.client.line import AnswerLost, Line, Query
 from aj.client.queue import named
 from aj.wire import paths
-from aj.wire.kube import ClusterStatus, EventList, GangList, JobRemoved, PodList, PodLog, QueueRows, Where
+from aj.wire.kube import ClusterStatus, EventList, GangList, JobRemoved, PodList, PodLog, QueueRows, Refreshed, Where
 
 LOOK_S, SLOWEST_S, SLOWER = 1.0, 10.0, 1.5  # between two looks at a log; when nothing has come for a while
 
@@ -83,6 +83,14 @@ class K8s:
             return self._line.change(JobRemoved, paths.K8S_DELETE, named(name, "job"), query=_at(where))
         except AnswerLost as lost:
             raise OutcomeUnknown(f"the answer about {name} was lost: {lost}", hint=f"`aj k8s jobs {name}`") from lost
+
+    def refresh(self, where: Where, name: str, hours: float | None = None) -> Refreshed:
+        """Renew what was signed for a job. Raises NotFound, UserError, OutcomeUnknown."""
+        query = {**_at(where), "hours": None if hours is None else f"{hours:g}"}
+        try:
+            return self._line.change(Refreshed, paths.K8S_REFRESH, named(name, "job"), query=query)
+        except AnswerLost as lost:
+            raise OutcomeUnknown(f"the answer about {name} was lost: {lost}", hint="do it again") from lost
 
 
 def _at(where: Where) -> Query:

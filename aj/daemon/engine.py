@@ -39,7 +39,7 @@ from aj.wire.bucket import (
     TransferAnswer,
 )
 from aj.wire.deployment import ClaimAnswer, Create, DeploymentAnswer, DeploymentList, Targeting, Upgrade
-from aj.wire.kube import ClusterStatus, EventList, GangList, JobRemoved, PodList, PodLog, QueueRows, Where
+from aj.wire.kube import ClusterStatus, EventList, GangList, JobRemoved, PodList, PodLog, QueueRows, Refreshed, Where
 from aj.wire.messages import (
     Busy,
     Done,
@@ -222,6 +222,8 @@ class KubeLooks(Protocol):
     ) -> PodLog: ...
 
     def delete(self, where: Where, word: str) -> JobRemoved: ...
+
+    def refresh(self, where: Where, word: str, hours: float | None) -> Refreshed: ...
 
 
 class Watches(Protocol):

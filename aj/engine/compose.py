@@ -29,12 +29,14 @@ from aj.engine.pins import Pins
 from aj.engine.programs import Programs
 from aj.engine.services import Services
 from aj.engine.steps import Steps
+from aj.engine.upkeep import Upkeep
 from aj.model.code import CodeWarning
 from aj.model.job import JobSpec
 from aj.pack import archive, node, ssh, walk
 from aj.store import config, tickets
 from aj.store.config import Config
 from aj.store.layout import Layout
+from aj.store.traces import Traces
 
 if TYPE_CHECKING:
     from aj.azure.sessions import Sessions
@@ -102,6 +104,7 @@ def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
         watches=functools.partial(_watches, layout, settings, clock),
         storages=functools.partial(_storages, layout, door, clock),
         steps=azure.steps,
+        upkeep=Upkeep(Traces(layout.clusters), clock, lambda: azure.kube.care(), LOG.warning),
         at_end=programs.end,
     )
 
@@ -153,7 +156,11 @@ class _Azure:
         """Make what looks at clusters by hand."""
         from aj.engine.kubelooks import KubeLooks
 
-        return KubeLooks(self.kube.clusters, self.kube.tidy)
+        return KubeLooks(
+            self.kube.clusters,
+            self.kube.tidy,
+            lambda cluster, job, hours: self.kube.care().refresh(cluster, job, hours),
+        )
 
     def clusters(self) -> KubeJobs:
         """Make what answers questions about jobs on clusters."""

@@ -23,6 +23,7 @@ from aj.engine.hub import Hub
 from aj.engine.means import Entrance, Jobs, Means, Packed, Places
 from aj.engine.steps import Steps
 from aj.engine.submit import Accepted
+from aj.engine.upkeep import Upkeep
 from aj.engine.worker import Worker, start_direct
 from aj.model.job import JobSpec
 from aj.model.ticket import Mode, Outcome, Ticket, TicketState
@@ -76,6 +77,7 @@ class Engine(Generic[J]):
         watches: Callable[[Engine[J]], Watches] = lambda _: _no_watches(),
         storages: Callable[[], Storages] = lambda: _no_storages(),
         steps: Steps | None = None,
+        upkeep: Upkeep | None = None,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
         self.hub = Hub()
@@ -107,6 +109,7 @@ class Engine(Generic[J]):
         self._make_watches = watches
         self._make_looks = looks
         self._make_storages = storages
+        self._upkeep = upkeep
         self._at_end = at_end
         self._leaving = threading.Event()
         self._began_at = clock.monotonic()
@@ -128,6 +131,8 @@ class Engine(Generic[J]):
             self.deployments.start()
         if self._layout.watches.is_dir():
             self.watches.start()
+        if self._upkeep is not None:
+            self._upkeep.start()
         threading.Thread(target=self._prune_archives, name="archives", daemon=True).start()
 
     def _prune_archives(self) -> None:
@@ -161,6 +166,8 @@ class Engine(Generic[J]):
     def stop(self) -> None:
         """Let go of everything. What waits stays on disk; what still runs will be of unknown outcome."""
         self.begin_drain()
+        if self._upkeep is not None:
+            self._upkeep.stop()
         if "watches" in vars(self):
             self.watches.stop()
         if "deployments" in vars(self):

@@ -11,6 +11,7 @@ import platform
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aj.azure.arm import Session
 from aj.azure.memory import Memory
@@ -34,6 +35,9 @@ from aj.store import archives, config
 from aj.store.config import Config
 from aj.store.layout import Layout
 from aj.store.traces import Traces
+
+if TYPE_CHECKING:
+    from aj.engine.kubecare import KubeCare
 
 KEPT = 16  # clusters with open connections; a user has a few
 Open = Callable[[Config, str | None], Session]
@@ -94,7 +98,7 @@ class Kube:
     @property
     def traces(self) -> Traces:
         """What was made on clusters and must not stay there."""
-        return Traces(self.layout.state / "kube")
+        return Traces(self.layout.clusters)
 
     @property
     def owner(self) -> str:
@@ -113,6 +117,20 @@ class Kube:
         wanted = porter.of_claim(job.aj_id, job.namespace, claims[0], pod, image=image, owner=self.owner)
         volume.forget(cluster, wanted, [job.aj_id], self.traces)
         return ()
+
+    def care(self) -> KubeCare:
+        """Return what looks after the things that were made on clusters."""
+        from aj.engine.kubecare import KubeCare
+
+        return KubeCare(
+            open=self.clusters.open,
+            session=lambda: self.open_session(config.read(self.layout, None, self.settings), None),
+            chosen=lambda: pins.read(config.read(self.layout, None, self.settings)),
+            settings=self.settings,
+            clock=self.clock,
+            traces=self.traces,
+            owner=self.owner,
+        )
 
     def _courier(self) -> Courier:
         return Courier(

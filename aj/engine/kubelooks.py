@@ -36,6 +36,7 @@ from aj.wire.kube import (
     PodRow,
     QueueRow,
     QueueRows,
+    Refreshed,
     Right,
     Where,
 )
@@ -43,14 +44,20 @@ from aj.wire.kube import (
 _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\Z")
 OVER = frozenset({"Succeeded", "Failed"})
 Tidy = Callable[[Cluster, Job], tuple[str, ...]]
+Renew = Callable[[Cluster, Job, float | None], Refreshed]
 
 
 @dataclass(frozen=True)
 class KubeLooks:
-    """What can be asked about clusters. `tidy` removes what a job left on its volume, and says what it could not."""
+    """What can be asked about clusters.
+
+    `tidy` removes what a job left on its volume, and says what it could not; `renew` signs anew what a job reads and
+    writes in storage.
+    """
 
     clusters: Clusters
     tidy: Tidy
+    renew: Renew
 
     def status(self, where: Where, *, check: bool) -> ClusterStatus:
         """Say where one is; with `check` what the cluster says of itself and of this user. Raises ConfigError."""
@@ -127,6 +134,11 @@ class KubeLooks:
         ended = endings.delete(cluster, job.name)
         secret = self._without_secret(cluster, job, notes)
         return JobRemoved(ended.job.name if ended.job else None, job.namespace, secret, tuple(notes))
+
+    def refresh(self, where: Where, word: str, hours: float | None) -> Refreshed:
+        """Renew the signatures of a job, for so many hours or as before. Raises NotFound, UserError, Refused."""
+        cluster = self._open(where)
+        return self.renew(cluster, self._job(cluster, word), hours)
 
     def _tidied(self, cluster: Cluster, job: Job) -> tuple[str, ...]:
         try:

@@ -17,6 +17,7 @@ README = """This folder belongs to `aj`. It holds, and nothing else does:
   buckets/               buckets of this machine: a folder each
   credentials/           what opens storage elsewhere; secrets/ what jobs are given; nobody prints either
   code/                  archives of submitted code, by digest
+  clusters/              what was made on clusters and must not stay there: one file each
   dryrun/                what `aj run -d` wrote
   cache/                 what Azure told, with when it did; may be deleted at any time
   locks/                 who is writing
@@ -98,6 +99,10 @@ class Layout:
     @property
     def watches(self) -> Path:
         return self.state / "watches"
+
+    @property
+    def clusters(self) -> Path:
+        return self.state / "clusters"
 
     @property
     def answers(self) -> Path:

@@ -13,7 +13,7 @@ from aj.wire import codec
 if TYPE_CHECKING:
     from aj.view.document import Item
     from aj.view.schema import Schema
-    from aj.wire.kube import ClusterStatus, EventList, GangList, JobRemoved, PodList, QueueRow, QueueRows
+    from aj.wire.kube import ClusterStatus, EventList, GangList, JobRemoved, PodList, QueueRow, QueueRows, Refreshed
 
 STATUS = (
     Column("context", form=Form.ID),
@@ -118,6 +118,14 @@ def removed(word: str, found: JobRemoved) -> Document:
     return result("delete", [item], status="ok" if found.job else "noop", text=words, ids="id")
 
 
+def refreshed(found: Refreshed) -> Document:
+    """Make the document of signatures that were renewed, each with its old and its new end."""
+    items = [{"job": found.job, "secret": found.secret, **_item(one)} for one in found.signatures]
+    lines = [f"{one.key}: until {one.new_end or '?'} (was {one.old_end or '?'})" for one in found.signatures]
+    words = "\n".join([f"renewed Secret {found.secret} of {found.job}", *lines])
+    return result("refresh-sas", items, text=words, ids="key")
+
+
 def login(context: str, file: str, changed: Sequence[str], *, is_dry: bool) -> Document:
     """Make the document of a cluster that came into a kubeconfig."""
     item: Item = {"context": context, "file": file, "changed": tuple(changed)}
@@ -175,4 +183,7 @@ def schemas() -> Mapping[str, Schema]:
         ),
         "result/login": schema.result(schema.record(context=schema.TEXT, file=schema.TEXT, changed=schema.NAMES)),
         "result/k8s": schema.result(removed_row),
+        "result/refresh-sas": schema.result(
+            schema.record(job=schema.TEXT, secret=schema.TEXT, key=schema.TEXT, old_end=maybe_text, new_end=maybe_text)
+        ),
     }

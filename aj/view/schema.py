@@ -52,6 +52,7 @@ KINDS: Mapping[str, str] = {
     "k8s.events": "aj.view.k8s",
     "k8s.logs": "aj.view.k8s",
     "result/k8s": "aj.view.k8s",
+    "result/refresh-sas": "aj.view.k8s",
     "result/login": "aj.view.k8s",
     "docs": "aj.view.docs",
     "result": "aj.view.action",

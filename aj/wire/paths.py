@@ -120,6 +120,7 @@ K8S_LOGS = Route(
     "GET", "/v1/k8s/logs", "k8s", (*_PLACE, "name", "rank", "container", "previous", "tail", "cursor"), holds=True
 )
 K8S_DELETE = Route("DELETE", "/v1/k8s/jobs/{name}", "k8s", _PLACE, holds=True, keyed=True)
+K8S_REFRESH = Route("POST", "/v1/k8s/jobs/{name}/refresh", "k8s", (*_PLACE, "hours"), holds=True, keyed=True)
 
 WATCHES = Route("GET", "/v1/watches", "watches", ("all",))
 WATCH_ADD = Route("POST", "/v1/watches", "watches", holds=True, keyed=True)

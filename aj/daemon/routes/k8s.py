@@ -63,6 +63,13 @@ def delete(call: Call) -> Answer:
     return reply(call.engine.k8s.delete(_where(call), name))
 
 
+def refresh(call: Call) -> Answer:
+    """Renew the signatures of a job."""
+    (name,) = call.segments
+    hours = call.query.get("hours")
+    return reply(call.engine.k8s.refresh(_where(call), name, None if hours is None else call.seconds("hours")))
+
+
 def _where(call: Call) -> Where:
     return Where(*(call.query.get(word) or None for word in ("context", "namespace", "kubeconfig")))
 
@@ -82,4 +89,5 @@ HANDLERS: Mapping[Route, Handler] = {
     paths.K8S_EVENTS: events,
     paths.K8S_LOGS: logs,
     paths.K8S_DELETE: delete,
+    paths.K8S_REFRESH: refresh,
 }
