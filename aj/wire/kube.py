@@ -162,25 +162,6 @@ class Refreshed:
 
 
 @dataclass(frozen=True)
-class Signature:
-    """One signature that was renewed: the key of the Secret, and until when the old and the new one are good."""
-
-    key: str
-    old_end: str | None
-    new_end: str | None
-
-
-@dataclass(frozen=True)
-class Refreshed:
-    """What was signed anew for a job."""
-
-    job: str
-    namespace: str
-    secret: str
-    signatures: tuple[Signature, ...]
-
-
-@dataclass(frozen=True)
 class JobRemoved:
     """What was removed with a job: `job` is its name, None when it was gone. `notes` say what stays, and why."""
 
