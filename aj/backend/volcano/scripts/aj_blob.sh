@@ -31,6 +31,8 @@ aj_blob_download() { # FILE
 
 aj_download() { # FILE
   local aj_url aj_words=$aj_own/download.words
+  # The last try may have brought all of it, and broken only then: not every server can say so.
+  [[ ! -s $1 ]] || ! aj_is_sum "$1" "${AJ_CODE_ARCHIVE_SHA256-}" || return 0
   if [[ -n ${AJ_CODE_URL-} ]]; then
     aj_url=$AJ_CODE_URL
   else
@@ -60,7 +62,8 @@ aj_last_words() { # FILE [SECRET…]: the end of what a program said, in one lin
     [[ ${#aj_secret} -lt 8 ]] || aj_text=${aj_text//"$aj_secret"/***}
   done
   while [[ $aj_text =~ $aj_sign ]]; do aj_text="${BASH_REMATCH[1]}***${BASH_REMATCH[2]}"; done
-  printf '%s' "${aj_text: -600}"
+  ((${#aj_text} <= 600)) || aj_text=${aj_text: -600}
+  printf '%s' "$aj_text"
 }
 
 # Azcopy
