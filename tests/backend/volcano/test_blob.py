@@ -394,10 +394,10 @@ def test_what_azcopy_says_is_told_without_the_signature(
     pod.has("curl", "python3")
     where, answers = mirror
     answers.append(Answer(200, raw=azcopy(pod)))
-    gone = address.replace("/code.tgz?", "/other.tgz?")
+    gone = "http://127.0.0.1:1/code.tgz?sp=r&sig=planted-signature"
     pod.secret.write_text(gone)
     done = pod.run(AJ_AZCOPY=where.lines(azcopy(pod)), AJ_CODE_RETRIES="0")
     assert done.returncode == 112
     assert secret_of(gone) not in done.stderr
-    assert "aj: the code could not be downloaded: RESPONSE Status: HTTP Error 404" in done.stderr
+    assert "aj: the code could not be downloaded: RESPONSE Status: " in done.stderr
     assert done.stderr.splitlines()[0].endswith("for ***")
