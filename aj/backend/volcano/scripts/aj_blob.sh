@@ -62,6 +62,7 @@ aj_last_words() { # FILE [SECRET…]: the end of what a program said, in one lin
     [[ ${#aj_secret} -lt 8 ]] || aj_text=${aj_text//"$aj_secret"/***}
   done
   while [[ $aj_text =~ $aj_sign ]]; do aj_text="${BASH_REMATCH[1]}***${BASH_REMATCH[2]}"; done
+  aj_text=${aj_text% }
   ((${#aj_text} <= 600)) || aj_text=${aj_text: -600}
   printf '%s' "$aj_text"
 }

@@ -38,7 +38,7 @@ aj_of_key() { # KEY, sets what is known of it
 aj_mount_begin() { # KEY
   local aj_account aj_endpoint aj_container aj_folder aj_mode aj_sas_file aj_at
   aj_of_key "$1"
-  { mkdir "$aj_at" && mkdir -p "$aj_own/storage/$1/cache"; } || aj_die 110 "the private folder $aj_at cannot be made"
+  { mkdir -m 700 "$aj_at" && mkdir -p "$aj_own/storage/$1/cache"; } || aj_die 110 "the private folder $aj_at cannot be made"
   mkdir -p "$aj_folder" || aj_die 118 "the folder $aj_folder of storage $1 cannot be made"
   ! aj_is_mounted "$aj_folder" || aj_die 118 "something is mounted at $aj_folder already, where storage $1 should be"
   aj_write_settings "$1" || aj_die 118 "the signature of storage $1 in $aj_sas_file cannot be read"
