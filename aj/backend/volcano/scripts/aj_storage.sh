@@ -12,8 +12,9 @@
 # shellcheck disable=SC2154 # the first part to run sets what all of them use
 
 aj_storage_mount() { # for all keys; ends the pod when one of them cannot be mounted
-  local aj_key aj_blobfuse=''
+  local aj_key aj_blobfuse='' aj_account aj_endpoint aj_container aj_folder aj_mode aj_sas_file aj_at
   aj_storage_folder
+  for aj_key in $AJ_STORAGE; do aj_of_key "$aj_key"; done # what is missing is told before anything is made
   mkdir -m 700 "$aj_mounts" || aj_die 110 "the private folder $aj_mounts cannot be made"
   aj_find_blobfuse
   for aj_key in $AJ_STORAGE; do aj_mount_begin "$aj_key"; done
@@ -115,6 +116,7 @@ aj_storage_watch() { # stays, and hands renewed signatures on
 aj_storage_flush() { # unmounts all; false when one of them could not write everything
   local aj_key aj_mounts aj_account aj_endpoint aj_container aj_folder aj_mode aj_sas_file aj_at aj_bad=0
   aj_storage_folder
+  [[ -d $aj_mounts ]] || return 0
   for aj_key in $AJ_STORAGE; do
     aj_of_key "$aj_key"
     [[ ! -d $aj_at ]] || aj_unmount "$aj_key" || [[ ! -e $aj_at/mounted ]] || aj_bad=1
