@@ -254,6 +254,7 @@ engine/  what the product does; only inside the daemon
     jobs           The jobs that our own engine drives
     kept           Answers that are kept
     kube           Clusters as this house uses them
+    kubecare       What is done about one thing that was made on a cluster
     kubejobs       Jobs of Volcano as jobs of other places are told
     kubelooks      Clusters looked at by hand
     lifecycle      The one door through which a job changes its state
@@ -277,6 +278,7 @@ engine/  what the product does; only inside the daemon
     storage        Buckets as people ask for them
     submit         Accepting a submission for good
     tokens         The word by which a replica's program says who it is
+    upkeep         Upkeep of jobs on clusters
     visit          One question to Azure
     watches        Watches: jobs of which somebody wants to hear when they move, whoever runs them
     worker         The loop that carries queued submissions out, one at a time, oldest first

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import parse_qs, quote
 
 import pytest
 
@@ -135,6 +136,27 @@ def test_a_refresh_renews_every_key_and_tells_old_and_new_ends(house: House) -> 
     assert trace is not None and trace.expires_at == pytest.approx(house.clock.now() + 360_000, abs=2)
     shown = "\n".join(str(line) for line in (view.refreshed(longer),))
     assert not any(value in shown for value in house.values().values())
+
+
+@pytest.mark.rule("V-072", "A-011")
+def test_signatures_reach_the_secret_and_nothing_else(house: House) -> None:
+    house.signed()
+    job = house.job()
+    old = house.values()
+    house.clock.move(3600)
+    house.care.refresh(house.open(), job)
+    signs = [
+        parse_qs(value.partition("?")[2] or value)["sig"][0] for value in [*old.values(), *house.values().values()]
+    ]
+    plain = house.server.said()
+    assert all(sign.encode() in plain or quote(sign).encode() in plain for sign in signs), "the search can find them"
+    for got in house.server.server.got:
+        body = b"" if got.path.startswith(SECRETS) else got.body
+        said = f"{got.path} {got.query} {got.headers}".encode() + body
+        assert not any(sign.encode() in said or quote(sign).encode() in said for sign in signs), got.path
+    on_disk = b"".join(path.read_bytes() for path in house.home.root.parent.rglob("*") if path.is_file())
+    kept = on_disk + "".join(house.log).encode()
+    assert not any(sign.encode() in kept or quote(sign).encode() in kept for sign in signs)
 
 
 @pytest.mark.rule("V-117", "V-084")
