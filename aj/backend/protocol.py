@@ -46,6 +46,10 @@ class Traits:
     answers: bool = True
     manifest: bool = False
 
+    def spelled(self, handle: Handle) -> str:
+        """Return the word for where a job is: a workspace by colons, any other place as its handle begins."""
+        return handle.place.replace("/", ":") if self.native else str(handle).rpartition("/")[0]
+
 
 @dataclass(frozen=True)
 class Request:

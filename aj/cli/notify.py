@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import AjError, OutcomeUnknown
 from aj.cli.declare import Option
-from aj.model import watch
 
 if TYPE_CHECKING:
     from aj.cli.context import Context
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
 
 def way(word: str) -> str:
     """Read a way to be told, and keep it as it is written."""
+    from aj.model import watch  # it reads addresses, and hardly any command names one
+
     watch.way(word)
     return word
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from aj.backend import registry
 from aj.base.errors import AuthError, NotFound, UserError
 from aj.base.noun import dataclass
 from aj.cli import managed, named
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from aj.model.cloudjob import CloudJob
     from aj.model.record import Record
     from aj.model.ticket import Ticket
-
-SERVICES = ("aml", "sing")  # those that put jobs into a workspace
-CLUSTERS = ("volcano",)  # those that put them on a cluster
 
 
 @dataclass(frozen=True)
@@ -149,11 +147,10 @@ def _of(written: str | None, aj_id: str, ticket: Ticket | None) -> Remote | None
         found = handle.parse(written or "")
     except ValueError:
         return None
-    if found.service in CLUSTERS:
-        return Remote(str(found).rpartition("/")[0], found.name, aj_id, ticket)
-    if found.service not in SERVICES:
-        return None
-    return Remote(found.place.replace("/", ":"), found.name, aj_id, ticket)
+    known = registry.ENTRIES.get(found.service)
+    if known is None or known.traits.driven or not known.traits.answers:
+        return None  # of this machine, or of a program that alone tells
+    return Remote(known.traits.spelled(found), found.name, aj_id, ticket)
 
 
 def chosen(ctx: Context, workspace: str | None) -> str | None:

@@ -16,6 +16,7 @@ from aj.base.errors import ConfigError
 from aj.base.settings import Settings
 from aj.model import finding
 from aj.model.finding import Finding
+from aj.net import proxies
 
 ANSWER_S = 10.0  # for a program to tell its version; `az` takes two seconds
 # What each program is for, and how to get it. Only what is asked for needs it.
@@ -30,8 +31,6 @@ PROGRAMS: Mapping[str, tuple[tuple[str, ...], str, str]] = {
     "uv": (("--version",), "scripts with dependencies of their own", "install uv, or name `python3` in the command"),
     "podman": (("--version",), "images on this machine", "install podman"),
 }
-BUNDLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
-PROXIES = ("HTTPS_PROXY", "HTTP_PROXY")
 PEM = b"-----BEGIN CERTIFICATE-----"
 
 
@@ -116,21 +115,24 @@ def _sign_in(settings: Settings) -> Finding:
 
 
 def _proxies(settings: Settings) -> Iterator[Finding]:
-    found = [(name, settings.get(name.lower()) or settings.get(name)) for name in PROXIES]
-    for name, value in found:
-        if value is None:
+    found = False
+    for scheme in ("https", "http"):
+        try:
+            proxy = proxies.chosen(settings, scheme)
+        except ConfigError as error:
+            yield finding.failed("proxy", error.message, error.hint)
+            found = True
             continue
-        parts = urlsplit(value if "://" in value else f"http://{value}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            yield finding.failed("proxy", f"{name} names no proxy", f"export {name}=http://HOST:PORT")
-        else:
-            yield finding.ok("proxy", f"{name}: {parts.hostname}:{parts.port or 80}")
-    if not any(value for _, value in found):
+        if proxy is not None:
+            parts = urlsplit(proxy)
+            yield finding.ok("proxy", f"{scheme}: {parts.hostname}:{parts.port or 80}")
+            found = True
+    if not found:
         yield finding.absent("proxy", "none is set")
 
 
 def _certificates(settings: Settings) -> Iterator[Finding]:
-    named = [(name, value) for name in BUNDLES if (value := settings.get(name))]
+    named = [(name, value) for name in proxies.BUNDLES if (value := settings.get(name))]
     for name, file in named:
         try:
             whole = Path(file).read_bytes()

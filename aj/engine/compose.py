@@ -203,9 +203,9 @@ def _watches(layout: Layout, settings: Settings, clock: Clock, engine: Engine[Jo
 
     def elsewhere(of: Project | None, place: Handle) -> CloudJob | None:
         traits = registry.traits(place.service)
-        if traits.driven or not traits.moves_code:
+        if traits.driven or not traits.answers:
             return None  # another program's job: it alone tells
-        word = place.place.replace("/", ":") if traits.native else str(place).rpartition("/")[0]
+        word = traits.spelled(place)
         return engine.jobs_at(word).job(of, word, place.name).job
 
     sight = Sight(layout, lambda job_id: engine.jobs.show(job_id).workload, elsewhere)

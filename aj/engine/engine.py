@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
 from aj.base.clock import Clock
 from aj.base.errors import AjError, DaemonError, NotFound, Refused, UserError
@@ -25,6 +25,7 @@ from aj.engine.steps import Steps
 from aj.engine.submit import Accepted
 from aj.engine.upkeep import Upkeep
 from aj.engine.worker import Worker, start_direct
+from aj.model.code import CodeRef
 from aj.model.job import JobSpec
 from aj.model.ticket import Mode, Outcome, Ticket, TicketState
 from aj.store import archives, journal, queue, tickets
@@ -70,12 +71,14 @@ class Engine(Generic[J]):
         places: Places,
         pack: Callable[[JobSpec], Packed],
         keep_final: int = queue.KEEP_FINAL,
-        cloud: Callable[[], Cloud] = lambda: _no_cloud(),
-        clusters: Callable[[], KubeJobs] = lambda: _no_clusters(),
-        looks: Callable[[], KubeLooks] = lambda: _no_looks(),
-        deployments: Callable[[J, Callable[[Project | None], object]], Deployments] = lambda *_: _no_deployments(),
-        watches: Callable[[Engine[J]], Watches] = lambda _: _no_watches(),
-        storages: Callable[[], Storages] = lambda: _no_storages(),
+        cloud: Callable[[], Cloud] = lambda: _none("speaks to no cloud"),
+        clusters: Callable[[], KubeJobs] = lambda: _none("speaks to no cluster"),
+        looks: Callable[[], KubeLooks] = lambda: _none("speaks to no cluster"),
+        deployments: Callable[[J, Callable[[Project | None], object]], Deployments] = lambda *_: _none(
+            "runs no deployments", "no-deployments"
+        ),
+        watches: Callable[[Engine[J]], Watches] = lambda _: _none("watches no jobs", "no-watches"),
+        storages: Callable[[], Storages] = lambda: _none("knows no buckets", "no-buckets"),
         steps: Steps | None = None,
         upkeep: Upkeep | None = None,
         at_end: Callable[[], None] = lambda: None,
@@ -140,10 +143,15 @@ class Engine(Generic[J]):
 
     def _named_archives(self) -> set[str]:
         """Return the archives that a ticket which may run or be retried names, or a job on record."""
-        every = (ticket for key in tickets.keys(self._layout) for ticket in tickets.scan(self._layout, key).tickets)
+        return {code.digest for code in self._open_codes()} | self.jobs.digests()
+
+    def _open_codes(self) -> Iterator[CodeRef]:
+        """Go through the code of every ticket that may run or be retried, in whatever project."""
         over = (TicketState.COMPLETED, TicketState.CANCELED)
-        named = {ticket.code.digest for ticket in every if ticket.code and ticket.state not in over}
-        return named | self.jobs.digests()
+        for key in tickets.keys(self._layout):
+            for ticket in tickets.scan(self._layout, key).tickets:
+                if ticket.code and ticket.state not in over:
+                    yield ticket.code
 
     def begin_drain(self) -> None:
         """Accept no new submission and start no further queued one."""
@@ -358,13 +366,11 @@ class Engine(Generic[J]):
 
     def cloud_code_prune(self, project: Project | None, workspace: str, asked: Prune) -> Pruned:
         """Remove old code from the container of a workspace; or only name it. Raises UserError, NotFound, Refused."""
-        return self.cloud.prune_code(project, workspace, asked, self._named_hashes)
 
-    def _named_hashes(self) -> set[str]:
-        """Return the hashes of the archives that a ticket which may be sent again names."""
-        every = (ticket for key in tickets.keys(self._layout) for ticket in tickets.scan(self._layout, key).tickets)
-        over = (TicketState.COMPLETED, TicketState.CANCELED)
-        return {ticket.code.archive_sha256 for ticket in every if ticket.code and ticket.state not in over}
+        def needed() -> set[str]:
+            return {code.archive_sha256 for code in self._open_codes()}
+
+        return self.cloud.prune_code(project, workspace, asked, needed)
 
     # Opening
 
@@ -463,28 +469,8 @@ class Engine(Generic[J]):
         return known[1]
 
 
-def _no_looks() -> KubeLooks:
-    raise UserError("this engine speaks to no cluster", code="no-cloud")
-
-
-def _no_clusters() -> KubeJobs:
-    raise UserError("this engine speaks to no cluster", code="no-cloud")
-
-
-def _no_storages() -> Storages:
-    raise UserError("this engine knows no buckets", code="no-buckets")
-
-
-def _no_cloud() -> Cloud:
-    raise UserError("this engine speaks to no cloud", code="no-cloud")
-
-
-def _no_watches() -> Watches:
-    raise UserError("this engine watches no jobs", code="no-watches")
-
-
-def _no_deployments() -> Deployments:
-    raise UserError("this engine runs no deployments", code="no-deployments")
+def _none(words: str, code: str = "no-cloud") -> NoReturn:
+    raise UserError(f"this engine {words}", code=code)
 
 
 def _key(project: Project | None) -> str:

@@ -21,7 +21,6 @@ from aj.net import http
 from aj.net.http import Request, Transport
 
 LIMIT_S = 30.0  # for a command: who needs longer starts something of its own
-SECRET = ("SECRET", "TOKEN", "PASSWORD", "KEY", "CREDENTIAL")
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Notifier:
             self._run(desktop.command(self._settings.get("PATH"), notice.words), notice, "desktop")
 
     def _run(self, words: list[str], notice: Notice, shown: str) -> None:
-        env = {name: value for name, value in self._settings.env.items() if not _is_secret(name)}
+        env = {name: value for name, value in self._settings.env.items() if not redact.is_secret_name(name)}
         told = {f"AJ_WATCH_{name.upper()}": _word(value) for name, value in notice.payload.items()}
         text = json.dumps(notice.payload, ensure_ascii=False).encode() + b"\n"
         root = Path(notice.watch.folder).parent if notice.watch.folder else None
@@ -94,7 +93,3 @@ class Notifier:
 
 def _word(value: Json) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value)
-
-
-def _is_secret(name: str) -> bool:
-    return redact.is_secret_name(name) or any(word in name.upper() for word in SECRET)

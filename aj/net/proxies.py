@@ -25,9 +25,16 @@ def of(settings: Settings, origin: Origin) -> str | None:
 
     Lower-case spellings of the variables count too, and first, as everywhere.
     """
-    name = f"{origin.scheme.upper()}_PROXY"
+    if _is_exempt(origin, _variable(settings, "NO_PROXY") or ""):
+        return None
+    return chosen(settings, origin.scheme)
+
+
+def chosen(settings: Settings, scheme: str) -> str | None:
+    """Return the proxy for a scheme, whatever host is meant. Raises ConfigError when it is no address."""
+    name = f"{scheme.upper()}_PROXY"
     proxy = _variable(settings, name)
-    if proxy is None or _is_exempt(origin, _variable(settings, "NO_PROXY") or ""):
+    if proxy is None:
         return None
     whole = proxy if "://" in proxy else f"http://{proxy}"
     if urlsplit(whole).scheme not in ("http", "https") or not urlsplit(whole).hostname:

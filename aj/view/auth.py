@@ -28,8 +28,7 @@ FIELDS = (
 
 def status(found: SignIn) -> Document:
     """Make the document of a sign-in."""
-    whole = codec.dump(found)
-    assert isinstance(whole, dict)
+    whole = codec.fields(found)
     return single("auth", {"logged_in": True, **whole}, FIELDS, after=[_token(one) for one in found.tokens])
 
 
@@ -43,6 +42,5 @@ def schemas() -> Mapping[str, Schema]:
     """Return the schemas of the documents of this room."""
     from aj.wire.azure import SignIn
 
-    fields = schema.of(SignIn)["properties"]
-    assert isinstance(fields, dict)
+    fields = schema.fields(SignIn)
     return {"auth": schema.single(schema.record(logged_in=schema.YES_NO, **fields))}

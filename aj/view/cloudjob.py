@@ -73,8 +73,7 @@ TOTALS = (
 
 def item(job: CloudJob) -> Item:
     """Return a job as JSON values. `shown_state` is our word, or `unknown`."""
-    whole = codec.dump(job)
-    assert isinstance(whole, dict)
+    whole = codec.fields(job)
     kind = whole.pop("kind")
     return {**whole, "type": kind, "shown_state": job.state.value if job.state else UNKNOWN}
 
@@ -141,17 +140,14 @@ def stats(tally: Tally, *, scope: str | None, read: int, truncated: bool) -> Doc
 
 
 def _total(total: Total) -> dict[str, Json]:
-    whole = codec.dump(total)
-    assert isinstance(whole, dict)
-    return whole
+    return codec.fields(total)
 
 
 def job_schema() -> Schema:
     """Return the schema of one job."""
     from aj.model.cloudjob import CloudJob
 
-    fields = schema.of(CloudJob)["properties"]
-    assert isinstance(fields, dict)
+    fields = schema.fields(CloudJob)
     rest = {name: kind for name, kind in fields.items() if name != "kind"}
     return schema.record(**rest, type=schema.TEXT, shown_state=schema.TEXT)
 
@@ -161,9 +157,7 @@ def schemas() -> Mapping[str, Schema]:
     from aj.model.tally import GROUPS, Total
 
     total = schema.of(Total)
-    fields = total["properties"]
-    assert isinstance(fields, dict)
-    part = schema.record(name=schema.TEXT, **fields)
+    part = schema.record(name=schema.TEXT, **schema.fields(Total))
     groups = schema.record(**dict.fromkeys(GROUPS, schema.many(part)))
     return {
         "job.stats": schema.record(

@@ -10,7 +10,6 @@ from aj.view.document import Column, Form, listing
 from aj.wire import codec
 
 if TYPE_CHECKING:
-    from aj.model.json import Json
     from aj.view.document import Document, Item
     from aj.view.schema import Schema
     from aj.wire.bucket import CredentialList, SecretList
@@ -28,12 +27,11 @@ SECRETS = (Column("name", form=Form.ID), Column("age", "created_at", Form.AGE))
 
 def credentials(found: CredentialList) -> Document:
     """Make the list of credentials."""
-    rows = [_row(codec.dump(one)) for one in found.credentials]
+    rows = [_row(codec.fields(one)) for one in found.credentials]
     return listing("credentials.list", rows, CREDENTIALS, noun="credentials", ids="name")
 
 
-def _row(row: Json) -> Item:
-    assert isinstance(row, dict)
+def _row(row: Item) -> Item:
     return {**row, "where": row["root"] or row["endpoint"]}
 
 
@@ -48,7 +46,6 @@ def schemas() -> Mapping[str, Schema]:
     from aj.model.bucket import CredentialFacts
     from aj.wire.bucket import SecretRow
 
-    facts = schema.of(CredentialFacts)["properties"]
-    assert isinstance(facts, dict)
+    facts = schema.fields(CredentialFacts)
     one = schema.record(**facts, where=schema.maybe(schema.TEXT))
     return {"credentials.list": schema.listing(one), "secrets.list": schema.listing(schema.of(SecretRow))}

@@ -44,8 +44,7 @@ FIELDS = (
 
 def item(one: DeploymentStatus) -> Item:
     """Return a deployment as JSON values."""
-    whole = codec.dump(one)
-    assert isinstance(whole, dict)
+    whole = codec.fields(one)
     label = f"{one.name} (managed)" if one.managed else one.name
     return {**whole, "label": label, "ready_text": f"{one.ready} of {one.replicas}"}
 
@@ -78,7 +77,6 @@ def _job_line(held: Holding) -> str:
 
 def schemas() -> Mapping[str, Schema]:
     """Return the schemas of the documents of this room."""
-    fields = schema.of(DeploymentStatus)["properties"]
-    assert isinstance(fields, dict)
+    fields = schema.fields(DeploymentStatus)
     one = schema.record(**fields, label=schema.TEXT, ready_text=schema.TEXT)
     return {"deployment.list": schema.listing(one), "deployment": schema.single(one)}

@@ -158,17 +158,14 @@ def _items(rows: Sequence[object]) -> list[Item]:
 
 
 def _item(row: object) -> Item:
-    whole = codec.dump(row)
-    assert isinstance(whole, dict)
-    return whole
+    return codec.fields(row)
 
 
 def schemas() -> Mapping[str, Schema]:
     """Return the schemas of the documents of this room."""
     from aj.wire.kube import ClusterStatus, EventRow, GangRow, PodRow, QueueRow
 
-    fields = schema.of(QueueRow)["properties"]
-    assert isinstance(fields, dict)
+    fields = schema.fields(QueueRow)
     maybe_text, where = schema.maybe(schema.TEXT), {"namespace": schema.TEXT}
     removed_row = schema.record(id=schema.TEXT, job=maybe_text, namespace=schema.TEXT, secret=maybe_text)
     return {

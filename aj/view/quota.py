@@ -38,8 +38,7 @@ FULL = (
 
 def item(row: QuotaRow) -> Item:
     """Return a row as JSON values. A limit of null means that there is none."""
-    whole = codec.dump(row)
-    assert isinstance(whole, dict)
+    whole = codec.fields(row)
     is_known = row.series is not None
     return {
         **whole,
@@ -66,8 +65,5 @@ def schemas() -> Mapping[str, Schema]:
     from aj.wire.azure import QuotaRow
 
     maybe_text = schema.maybe(schema.TEXT)
-    row = schema.of(QuotaRow)
-    fields = row["properties"]
-    assert isinstance(fields, dict)
-    one = schema.record(**fields, use=maybe_text, user_use=maybe_text)
+    one = schema.record(**schema.fields(QuotaRow), use=maybe_text, user_use=maybe_text)
     return {"quota.list": schema.listing(one, **told.schemas())}

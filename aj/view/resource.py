@@ -113,9 +113,7 @@ def _items(rows: Sequence[object]) -> tuple[Item, ...]:
 
 
 def _item(row: object) -> Item:
-    whole = codec.dump(row)
-    assert isinstance(whole, dict)
-    return whole
+    return codec.fields(row)
 
 
 def schemas() -> Mapping[str, Schema]:

@@ -143,6 +143,13 @@ def result(item: Schema, **extra: Schema) -> Schema:
     return record(action=TEXT, status=status, **extra, items=many(item))
 
 
+def fields(noun: object) -> dict[str, Schema]:
+    """Return the schema of each field of a noun."""
+    found = of(noun)["properties"]
+    assert isinstance(found, dict), "a noun has fields"
+    return found
+
+
 def of(kind: object) -> Schema:
     """Return the schema of a noun from the types of its fields."""
     if kind is None or kind is type(None):

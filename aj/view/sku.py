@@ -33,9 +33,7 @@ COLUMNS = (
 
 def item(row: SkuRow) -> Item:
     """Return a row as JSON values. Memory of a GPU is in GB, of the machine and its scratch space in GiB."""
-    whole = codec.dump(row)
-    assert isinstance(whole, dict)
-    return whole
+    return codec.fields(row)
 
 
 def skus(found: SkuList) -> Document:

@@ -33,9 +33,7 @@ def watches(rows: Sequence[WatchRow]) -> Document:
 
 def item(row: WatchRow) -> Item:
     """Return a watch as JSON values."""
-    whole = codec.dump(row)
-    assert isinstance(whole, dict)
-    return whole
+    return codec.fields(row)
 
 
 def done(name: str, found: Sequence[tuple[str, WatchDone]]) -> Document:

@@ -30,9 +30,7 @@ MORE = (
 
 def item(row: WorkspaceRow) -> Item:
     """Return a workspace as JSON values."""
-    whole = codec.dump(row)
-    assert isinstance(whole, dict)
-    return whole
+    return codec.fields(row)
 
 
 def workspaces(found: WorkspaceList) -> Document:
@@ -50,8 +48,7 @@ def workspaces(found: WorkspaceList) -> Document:
 
 def one(found: WorkspaceAnswer) -> Document:
     """Make the document of one workspace."""
-    more = codec.dump(found)
-    assert isinstance(more, dict)
+    more = codec.fields(found)
     del more["workspace"]
     return single("ws", {**item(found.workspace), **more}, (*COLUMNS, *MORE), ids="name")
 
@@ -67,12 +64,10 @@ def schemas() -> Mapping[str, Schema]:
     """Return the schemas of the documents of this room."""
     from aj.wire.resources import WorkspaceAnswer, WorkspaceRow
 
-    row, answer = schema.of(WorkspaceRow), schema.of(WorkspaceAnswer)
-    fields, more = row["properties"], answer["properties"]
-    assert isinstance(fields, dict) and isinstance(more, dict)
-    rest = {name: kind for name, kind in more.items() if name != "workspace"}
+    fields = schema.fields(WorkspaceRow)
+    rest = {name: kind for name, kind in schema.fields(WorkspaceAnswer).items() if name != "workspace"}
     return {
-        "ws.list": schema.listing(row, **told.schemas()),
+        "ws.list": schema.listing(schema.of(WorkspaceRow), **told.schemas()),
         "ws": schema.single(schema.record(**fields, **rest)),
         "result/set": schema.result(schema.record(**fields, file=schema.TEXT)),
     }

@@ -63,6 +63,13 @@ def _not_a_number(word: str) -> typing.NoReturn:
     raise _Bad(f"{word} is not JSON")
 
 
+def fields(noun: object) -> dict[str, Json]:
+    """Turn a noun into the JSON values of its fields. Raises as `dump`."""
+    whole = dump(noun)
+    assert isinstance(whole, dict), "a noun has fields"
+    return whole
+
+
 def dump(value: object) -> Json:
     """Turn a noun into JSON values. Raises TypeError or ValueError on what has no JSON form."""
     if isinstance(value, Enum):

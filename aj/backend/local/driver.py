@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from aj.backend.local import attempt, containers, limits, machine, mounts, options, podman, ranks, strays
+from aj.backend.local import attempt, containers, limits, machine, mounts, options, podman, ranks, spawn, strays
 from aj.backend.protocol import Fate, Observation, SetupFailed, SetupInvalid
-from aj.base import crash, paths, proc
+from aj.base import crash, proc
 from aj.base.clock import SYSTEM, Clock
 from aj.base.errors import AjError, Refused, UserError
 from aj.base.noun import dataclass
@@ -44,7 +44,6 @@ from aj.wire.messages import Exec, ExecPlan
 
 GRACE_S = 30.0  # between TERM and KILL when nobody said otherwise
 LOOK_S = 0.5  # how soon a wait notices that the daemon is leaving
-READY_LOOK_S = 1.0  # how often a slow start of the supervisor is looked at; it has no time limit while it lives
 STRAY_GRACE_S = 1.0  # between TERM and KILL for what has lost its supervisor
 GIVE_UP_S = 30.0  # a process that cannot be killed waits for a device; the teardown goes on trying
 GPUS = "gpu_indices"  # where the engine puts the numbers of a job's GPUs
@@ -174,7 +173,7 @@ class LocalDriver:
             request = self._request(job, folder, arranged)
             attempt.write_request(place, request)
             crash.point("drive.before-spawn")
-            self._spawn(place)
+            spawn.supervisor(place, self._settings)
             crash.point("drive.after-spawn")
         if attempt.supervisor(place) is None:
             raise SetupFailed(f"the supervisor did not start: {_last_words(place)}")
@@ -248,31 +247,6 @@ class LocalDriver:
             digest=job.code.digest if job.code else None,
             archive_sha256=job.code.archive_sha256 if job.code else None,
         )
-
-    def _spawn(self, place: Path) -> None:
-        """Start a supervisor and wait until it has claimed the start, or is gone."""
-        look, ready = os.pipe()
-        log = os.open(place / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, atomic.FILE_MODE)
-        try:
-            argv = [*paths.program(), "__supervise", str(place), str(ready)]
-            child = proc.spawn(argv, stdout=log, stderr=log, env=self._environment(), pass_fds=(ready,))
-        except OSError as error:
-            os.close(look)
-            raise SetupFailed(f"the supervisor could not be started: {error}") from error
-        finally:
-            os.close(ready)
-            os.close(log)
-        proc.let_go(child)
-        while not proc.readable(look, READY_LOOK_S):
-            proc.reap(child.pid)
-            if proc.start_time(child.pid) is None:
-                break
-        os.close(look)
-
-    def _environment(self) -> dict[str, str]:
-        """What the supervisor itself gets: nothing of the job's, and UTF-8 whatever the locale."""
-        kept = {name: self._settings.get(name) for name in ("PATH", "HOME", "AJ_STATE_DIR")}
-        return {"LC_ALL": "C.UTF-8", **{name: value for name, value in kept.items() if value}}
 
     # watching and ending
 
