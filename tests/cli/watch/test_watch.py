@@ -143,10 +143,10 @@ def test_listen_prints_a_line_a_change_of_this_project_alone(live: Shell, home: 
     for shell in (live, other):
         begin(shell, "-t", "local", "--notify", "cmd:true")
     heard: list = []
-    words = ("watch", "listen", "--json", "--timeout", "4s")
+    words = ("watch", "listen", "--json", "--timeout", "6s")
     thread = threading.Thread(target=lambda: heard.append(live.home.aj(*words, cwd=live.directory)))
     thread.start()
-    SYSTEM.sleep(1.5)  # both are told as events: who listens late hears of the end all the same, or of nothing
+    until(lambda: live("daemon", "status", "--json").json["item"]["busy"]["requests"] == 1)  # it listens
     gate(live).touch()
     gate(other).touch()
     thread.join()
