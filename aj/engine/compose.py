@@ -208,7 +208,7 @@ def _watches(layout: Layout, settings: Settings, clock: Clock, engine: Engine[Jo
         word = traits.spelled(place)
         return engine.jobs_at(word).job(of, word, place.name).job
 
-    sight = Sight(layout, lambda job_id: engine.jobs.show(job_id).workload, elsewhere)
+    sight = Sight(layout, engine.jobs.find, elsewhere)
     means = watches.Means(layout, clock, sight, engine.hub.publish, Notifier(settings, clock), LOG.warning)
     return watches.Watches(means)
 

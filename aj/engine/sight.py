@@ -37,19 +37,18 @@ Elsewhere = Callable[[Project | None, Handle], Seen | None]
 
 @dataclass(frozen=True)
 class Sight:
-    """Looks at jobs. `here` raises NotFound; `elsewhere` gives None for a place that it cannot ask."""
+    """Looks at jobs. `here` knows those of this machine; `elsewhere` gives None for a place that it cannot ask."""
 
     layout: Layout
-    here: Callable[[str], Workload]
+    here: Callable[[str], Workload | None]
     elsewhere: Elsewhere
 
     def __call__(self, watch: Watch) -> Sighting | None:
         """Return where a job stands, None when nobody knows of it. Raises what asking its place raises."""
         if watch.handle is not None:
             return self._there(watch, watch.handle)
-        try:
-            job = self.here(watch.id)
-        except NotFound:
+        job = self.here(watch.id)
+        if job is None:
             return self._submitted(watch)
         return Sighting(job.state.value, job.state.is_final, job.message)
 
@@ -71,7 +70,7 @@ class Sight:
         key = tickets.key_of(self.layout, name, watch.project)
         if key is None:
             return None
-        return next((one for one in tickets.scan(self.layout, key).tickets if one.ticket == name), None)
+        return tickets.look(self.layout, key, name)
 
     def _there(self, watch: Watch, written: str) -> Sighting | None:
         try:
@@ -83,7 +82,7 @@ class Sight:
         except NotFound:
             return None if watch.state is None else Sighting("gone", True, "its place does not know it any more")
         if job is None:
-            return Sighting("submitted", True, f"`{place.service}` does not tell how its jobs fare")
+            return Sighting("submitted", True, f"`{place.service}` does not tell how its jobs fare", written)
         if job.state is None:
-            return Sighting(job.words)
-        return Sighting(job.state.value, job.state.is_final, job.error)
+            return Sighting(job.words, handle=written)
+        return Sighting(job.state.value, job.state.is_final, job.error, written)

@@ -23,6 +23,7 @@ from aj.store.layout import Layout
 from aj.wire.watch import WatchDone, WatchList, WatchWish, row_of
 
 LOOK_S = 15.0  # between two looks at a job elsewhere
+BREATH_S = 0.2  # between two rounds, however much happens
 SLOWEST_S = 300.0  # when it cannot be reached
 ARRIVAL_S = 600.0  # how long a watch waits for a job that nobody has seen yet
 KEPT_S = 7 * 86400.0  # how long a watch of an ended job is shown
@@ -130,6 +131,7 @@ class Watches:
         while not self._stop.is_set():
             self._wake.clear()
             pause_s = self.round()
+            self._means.clock.wait(self._stop, BREATH_S)
             self._means.clock.wait(self._wake, pause_s)
 
     def round(self) -> float:
@@ -142,7 +144,7 @@ class Watches:
             self._forget_old()
             now = self._means.clock.monotonic()
             due = [self._due.get(key, 0.0) - now for key, watch in self._all.items() if not watch.is_over]
-        return max(0.2, min(due, default=SLOWEST_S))
+        return max(BREATH_S, min(due, default=SLOWEST_S))
 
     def _due_now(self) -> list[tuple[str, str]]:
         now = self._means.clock.monotonic()
@@ -167,7 +169,7 @@ class Watches:
         elif seen.state != watch.state:
             self._moved(watch, seen)
         else:
-            self._change(replace(watch, problem=None), watch)
+            self._change(replace(watch, problem=None, handle=watch.handle or seen.handle), watch)
 
     def _later(self, key: tuple[str, str], *, failed: bool) -> None:
         with self._guard:
@@ -191,6 +193,7 @@ class Watches:
             message=seen.message,
             changed_at=rfc3339(self._means.clock.now()),
             is_over=seen.is_final,
+            handle=watch.handle or seen.handle,  # from then on it is asked for there, now and then
             leaving=is_news and bool(watch.ways),
             problem=None,
         )

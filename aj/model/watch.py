@@ -52,11 +52,12 @@ class Delivery(StrEnum):
 
 @dataclass(frozen=True)
 class Sighting:
-    """Where a job stands: a word for its state, whether that is its end, and why."""
+    """Where a job stands: a word for its state, whether that is its end, and why; `handle` when it is elsewhere."""
 
     state: str
     is_final: bool = False
     message: str | None = None
+    handle: str | None = None
 
 
 @dataclass(frozen=True)

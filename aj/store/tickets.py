@@ -106,6 +106,16 @@ def scan(layout: Layout, key: str) -> Scan:
     return Scan(tuple(tickets), tuple(map(str, warnings)))
 
 
+def look(layout: Layout, key: str, ticket: str) -> Ticket | None:
+    """Look at one ticket as `scan` looks at all; None when there is none that can be read."""
+    try:
+        found = read_file(layout.ticket(key, ticket), with_request=False)
+    except (OSError, Unreadable):
+        return None
+    owned = lock.living_holder(layout.ownership(key)) is not None
+    return found if owned else as_left_behind(layout, key, [found])[0]
+
+
 def stamp(layout: Layout, key: str) -> int:
     """Return a number that changes with every change of a queue's folder; 0 when there is none."""
     try:

@@ -11,11 +11,16 @@ from aj.base.clock import rfc3339
 from aj.base.errors import AjError, Unavailable, UserError
 from aj.engine import watches
 from aj.engine.notify import Notice, Notifier
+from aj.engine.sight import Sight
 from aj.engine.watches import Means, Watches
+from aj.model.handle import Handle
 from aj.model.json import Json
+from aj.model.state import JobState
+from aj.model.ticket import Outcome, Submitted, TicketState
 from aj.model.watch import Delivery, Sighting, Watch, Way, way
 from aj.store import watches as store
 from aj.wire.watch import WatchWish
+from tests.cli import seed
 from tests.conftest import Home, MovedClock
 
 pytestmark = pytest.mark.rule("C-034")
@@ -168,6 +173,63 @@ def test_a_job_elsewhere_is_looked_at_now_and_then_and_less_often_when_it_cannot
     world.seen["run-1"] = Sighting("completed", True)
     of.round()
     assert of.listing(None).rows[0].problem is None and world.notifier.sent
+
+
+def test_a_job_that_turns_out_to_be_elsewhere_is_not_asked_for_at_every_event(world: World) -> None:
+    of = world.watches()
+    add(of, "0a1b2c3d", "desktop")
+    world.seen["0a1b2c3d"] = Sighting("queued")
+    for _ in range(3):
+        of.round()
+    assert len(world.looks) == 3, "what happens on this machine is looked at each time"
+    world.seen["0a1b2c3d"] = Sighting("running", handle="aml://s/g/w/run-1")
+    for _ in range(5):
+        of.round()
+    assert len(world.looks) == 4
+    world.clock.move(watches.LOOK_S)
+    of.round()
+    assert len(world.looks) == 5
+    later = world.watches()
+    later.start()
+    for _ in range(5):
+        later.round()
+    assert len(world.looks) == 6, "another daemon knows where it is, too"
+
+
+@dataclass
+class Far:
+    """A job at a place that answers."""
+
+    state: JobState | None
+    words: str = ""
+    error: str | None = None
+
+
+def test_a_watched_ticket_is_followed_to_where_its_job_went(home: Home) -> None:
+    asked: list[str] = []
+
+    def elsewhere(project: object, handle: Handle) -> Far | None:
+        asked.append(str(handle))
+        return Far(JobState.RUNNING) if handle.service == "aml" else None
+
+    look = Sight(home.layout, lambda job_id: None, elsewhere)
+    one = Watch("0a1b2c3d", home.project().key, "train", rfc3339(0))
+    assert look(one) is None
+    for state, outcome, result, due in (
+        (TicketState.QUEUED, None, None, Sighting("queued")),
+        (TicketState.FAILED, Outcome.UNKNOWN, None, Sighting("unknown", False, "lost")),
+        (TicketState.FAILED, Outcome.FAILED, None, Sighting("failed", True, "lost")),
+        (
+            TicketState.COMPLETED,
+            Outcome.SUBMITTED,
+            Submitted("r", "aml://s/g/w/r"),
+            Sighting("running", handle="aml://s/g/w/r"),
+        ),
+    ):
+        ticket = seed.ticket("0a1b2c3d", state=state, outcome=outcome, result=result, detail="lost", error=None)
+        seed.write_tickets(home, one.project, ticket)
+        assert look(one) == due
+    assert asked == ["aml://s/g/w/r"]
 
 
 def test_a_job_that_never_comes_is_given_up(world: World) -> None:
