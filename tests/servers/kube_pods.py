@@ -141,6 +141,8 @@ class Nodes:
     _paths: dict[str, list[Mapping[str, object]]] = field(default_factory=dict)
     _events: dict[str, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
     made: int = 0
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _is_over: bool = False
 
     def claim(self, namespace: str, name: str) -> Path:
         """The folder behind a claim of a volume."""
@@ -207,15 +209,18 @@ class Nodes:
         places = self._places(pod, container)
         words = self._entered(places, command)
         values = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": "/root", **(env or self.env(pod, container))}
-        child = subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=values,
-            start_new_session=True,
-        )
-        self.children.append(child)
+        with self._guard:
+            if self._is_over:
+                raise OSError("the nodes are gone")
+            child = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=values,
+                start_new_session=True,
+            )
+            self.children.append(child)
         return child
 
     def env(self, pod: Mapping, container: Mapping) -> dict[str, str]:
@@ -235,14 +240,13 @@ class Nodes:
         return folder
 
     def close(self) -> None:
-        """End every command that still runs."""
+        """End every command that still runs, and start no other. Who serves a command closes its streams."""
+        with self._guard:
+            self._is_over = True
         for child in self.children:
             if child.poll() is None:
                 kube_exec.kill(child)
             child.wait(10)
-            for stream in (child.stdin, child.stdout, child.stderr):
-                if stream is not None:
-                    stream.close()
         for log in (*self.logs.values(), *self.before.values()):
             log.shut()
 
