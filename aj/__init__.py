@@ -7,7 +7,9 @@ base/  the ground: imports nothing of ours
     clock          Time behind one object, so that hours can pass in a test without waiting
     crash          Named points at which a test may kill this very process, to prove what survives
     desktop        The desktop of this machine
+    digest         SHA-256 of small things
     errors         Every error that `aj` raises on purpose, each with its exit code and, when there is one
+    late           What is made, and its rooms imported, when it is first asked for
     noun           Dataclasses that cost a start next to nothing
     packs          Parts of the single-file program that are unpacked only when they are first needed
     paths          Where things are

@@ -49,7 +49,8 @@ class Memory:
 def _thin_out(folder: Path) -> None:
     """Remove the oldest findings when there are far too many; someone else may do the same at once."""
     with contextlib.suppress(OSError):
-        files = [entry for entry in os.scandir(folder) if entry.name.endswith(".json")]
+        with os.scandir(folder) as listed:
+            files = [entry for entry in listed if entry.name.endswith(".json")]
         if len(files) <= KEPT + KEPT // 10:  # not at every single one above it
             return
         files.sort(key=lambda entry: entry.stat().st_mtime_ns)

@@ -6,12 +6,12 @@ Nothing here creates anything. On Linux the folders follow the XDG variables by 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
 from pathlib import Path
 
+from aj.base.digest import sha256
 from aj.base.errors import ConfigError, UserError
 from aj.base.noun import dataclass
 from aj.base.settings import Settings
@@ -44,7 +44,7 @@ class Project:
     def key(self) -> str:
         """The name of this project in the state directory: folder name and 12 hex of its real path."""
         real = os.path.realpath(self.directory)
-        digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:12]
+        digest = sha256(os.fsencode(real)).hexdigest()[:12]
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", os.path.basename(os.path.dirname(real))).strip("-.") or "project"
         return f"{name[:40]}-{digest}"
 

@@ -381,16 +381,17 @@ def _parents() -> Iterator[tuple[int, int]]:
             if words := line.split():
                 yield int(words[0]), int(words[1])
         return
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit():
-            continue
-        try:
-            stat = Path(entry.path, "stat").read_bytes()
-        except OSError:
-            continue  # it ended between the listing and this question: normal
-        fields = stat.rpartition(b")")[2].split()
-        if fields[0] not in (b"Z", b"X"):
-            yield int(entry.name), int(fields[1])
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            if not entry.name.isdigit():
+                continue
+            try:
+                stat = Path(entry.path, "stat").read_bytes()
+            except OSError:
+                continue  # it ended between the listing and this question: normal
+            fields = stat.rpartition(b")")[2].split()
+            if fields[0] not in (b"Z", b"X"):
+                yield int(entry.name), int(fields[1])
 
 
 def with_environment(name: str, value: str) -> list[int]:
@@ -399,15 +400,16 @@ def with_environment(name: str, value: str) -> list[int]:
     found = []
     if not sys.platform.startswith("linux"):
         return found
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            names = Path(entry.path, "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue  # another user's, or gone already
-        if wanted in names and start_time(int(entry.name)) is not None:
-            found.append(int(entry.name))
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                names = Path(entry.path, "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue  # another user's, or gone already
+            if wanted in names and start_time(int(entry.name)) is not None:
+                found.append(int(entry.name))
     return found
 
 

@@ -43,7 +43,8 @@ def check_bucket(name: str) -> str:
 def names(root: Path) -> list[str]:
     """Return the buckets below a folder."""
     try:
-        found = sorted(entry.name for entry in os.scandir(root) if entry.is_dir())
+        with os.scandir(root) as listed:
+            found = sorted(entry.name for entry in listed if entry.is_dir())
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -237,8 +238,9 @@ class Folder:
 
     def _sweep(self) -> None:
         """Remove what killed writers left long ago."""
-        with contextlib.suppress(OSError):  # a leftover does no harm: the next writer finds it again
-            for entry in os.scandir(self._spare):
+        # a leftover does no harm: the next writer finds it again
+        with contextlib.suppress(OSError), os.scandir(self._spare) as entries:
+            for entry in entries:
                 if entry.name.endswith(".part") and entry.stat().st_ctime < SYSTEM.now() - STALE_S:
                     os.unlink(entry.path)
 

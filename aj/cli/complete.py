@@ -166,7 +166,8 @@ def _jobs(settings: Settings) -> list[Candidate]:
 
 
 def _newest_first(folder: Path) -> list[str]:
-    entries = [(entry.stat().st_mtime, entry.name) for entry in os.scandir(folder)]
+    with os.scandir(folder) as listed:
+        entries = [(entry.stat().st_mtime, entry.name) for entry in listed]
     return [name for _, name in sorted(entries, reverse=True)]
 
 

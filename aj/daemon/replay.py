@@ -6,12 +6,12 @@ daemon, is told that the outcome is unknown rather than being served by luck.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import field
 
+from aj.base.digest import sha256
 from aj.base.errors import Refused
 from aj.base.noun import dataclass
 from aj.daemon.front import Reply
@@ -40,7 +40,7 @@ class Replays:
 
         Raises Refused when the key was used for something else.
         """
-        digest = hashlib.sha256(asked).hexdigest()
+        digest = sha256(asked).hexdigest()
         with self._lock:
             first, is_mine = self._firsts.get(key), False
             if first is None:

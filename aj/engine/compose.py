@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from aj.backend import registry
-from aj.backend.local.driver import LocalDriver
 from aj.backend.protocol import Driver
 from aj.base import paths
 from aj.base.clock import Clock
 from aj.base.errors import ConfigError
+from aj.base.late import Shelf, late
 from aj.base.noun import dataclass
 from aj.base.paths import Folders, Project
 from aj.base.settings import Settings
-from aj.bucket.door import Door
-from aj.engine.buckets import JobBuckets
 from aj.engine.engine import Engine
 from aj.engine.hub import Hub
 from aj.engine.janitor import Keep
 from aj.engine.jobs import Jobs
 from aj.engine.means import Packed
-from aj.engine.pins import Pins
 from aj.engine.programs import Programs
 from aj.engine.services import Services
 from aj.engine.steps import Steps
 from aj.engine.upkeep import Upkeep
 from aj.model.code import CodeWarning
 from aj.model.job import JobSpec
-from aj.pack import archive, node, ssh, walk
 from aj.store import config, tickets
 from aj.store.config import Config
 from aj.store.layout import Layout
@@ -40,11 +36,14 @@ from aj.store.traces import Traces
 
 if TYPE_CHECKING:
     from aj.azure.sessions import Sessions
+    from aj.bucket.door import Door
+    from aj.engine.artifacts import Artifacts
     from aj.engine.cloud import Cloud
     from aj.engine.deployments import Deployments
     from aj.engine.kube import Kube
     from aj.engine.kubejobs import KubeJobs
     from aj.engine.kubelooks import KubeLooks
+    from aj.engine.pins import Pins
     from aj.engine.storage import Storages
     from aj.engine.watches import Watches
     from aj.model.cloudjob import CloudJob
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from aj.net.token import TokenSource
 
 T = TypeVar("T")
+Tokens = Callable[[str | None], "TokenSource"]
 LOG = logging.getLogger("aj.engine")
 
 
@@ -67,8 +67,9 @@ def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
     azure = _Azure(layout, settings, clock)
     slots = _get(chosen, Config.number, "local.slots")
     gpus: int | None = _get(chosen, Config.number, "local.gpus")  # None when nobody set it: then they are counted
-    door = Door(layout, settings, functools.partial(azure.tokens, chosen))
-    drivers: Mapping[str, Driver] = {"local": LocalDriver(layout, settings, clock, slots=slots, gpus=gpus)}
+    tokens = functools.partial(azure.tokens, chosen)
+    drivers = Shelf({"local": lambda: _local(layout, settings, clock, slots, gpus)})
+    pins = late(lambda: _pins(settings, clock))
 
     def jobs(hub: Hub) -> Jobs:
         return Jobs(
@@ -78,8 +79,8 @@ def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
             hub.publish,
             keep=keep,
             log=LOG.warning,
-            artifacts=JobBuckets(layout, door, clock),
-            resolve=Pins(settings, clock).digest,
+            artifacts=late(lambda: _buckets(layout, _door(layout, settings, tokens), clock)),
+            resolve=lambda image: pins.digest(image),
         )
 
     programs = Programs()
@@ -102,7 +103,7 @@ def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
         looks=azure.looks,
         deployments=functools.partial(_deployments, layout, settings, clock),
         watches=functools.partial(_watches, layout, settings, clock),
-        storages=functools.partial(_storages, layout, door, clock),
+        storages=lambda: _storages(layout, _door(layout, settings, tokens), clock),
         steps=azure.steps,
         upkeep=Upkeep(Traces(layout.clusters), clock, lambda: azure.kube.care(), LOG.warning),
         at_end=programs.end,
@@ -175,6 +176,34 @@ class _Azure:
         return Native(self._sessions.open, self.layout, self.settings, self.clock, self.steps).means()
 
 
+def _local(layout: Layout, settings: Settings, clock: Clock, slots: int, gpus: int | None) -> Driver:
+    """Make what runs jobs on this machine."""
+    from aj.backend.local.driver import LocalDriver
+
+    return LocalDriver(layout, settings, clock, slots=slots, gpus=gpus)
+
+
+def _pins(settings: Settings, clock: Clock) -> Pins:
+    """Make what asks for the digests of images."""
+    from aj.engine.pins import Pins
+
+    return Pins(settings, clock)
+
+
+def _door(layout: Layout, settings: Settings, tokens: Tokens) -> Door:
+    """Make what opens buckets."""
+    from aj.bucket.door import Door
+
+    return Door(layout, settings, tokens)
+
+
+def _buckets(layout: Layout, door: Door, clock: Clock) -> Artifacts:
+    """Make what restores and saves the folders of jobs."""
+    from aj.engine.buckets import JobBuckets
+
+    return JobBuckets(layout, door, clock)
+
+
 def _deployments(
     layout: Layout, settings: Settings, clock: Clock, jobs: Jobs, open_project: Callable[[Project | None], object]
 ) -> Deployments:
@@ -217,6 +246,8 @@ def packer(layout: Layout, home: Path | None = None) -> Callable[[JobSpec], Pack
     """Return what selects and packs the code of a spec; `home` has the files of `~/.ssh` that may go along."""
 
     def pack(spec: JobSpec) -> Packed:
+        from aj.pack import archive, node, ssh, walk
+
         selection = walk.select(spec.code, layout.stat_cache)
         is_native = registry.traits(spec.service).native
         generated = node.added(spec.code, home) if is_native else ssh.payload(spec.code, home)

@@ -31,7 +31,6 @@ from aj.model.json import Json
 from aj.model.state import JobState, Mover
 from aj.model.ticket import Mode
 from aj.model.workload import Workload
-from aj.pack import archive
 from aj.store import archives, jobs
 from aj.store.layout import Layout
 from aj.wire.messages import Done, Exec, ExecPlan, JobAnswer, JobList
@@ -379,6 +378,13 @@ class Jobs:
         except AjError as error:
             self._log(f"job {job.id} is not ended: {error}")  # looked at again in the next round
 
+    def _check_code(self, code: CodeRef | None) -> None:
+        """Raise Refused when submitted code is no longer kept."""
+        from aj.pack import archive  # it is imported with the first code that there is
+
+        if code is not None and archive.find(self._layout.code, code) is None:
+            raise archives.gone(code.digest)
+
     def resubmit(
         self, job_id: str, when_clean: bool, start_timeout_s: float | None, refresh_image: bool = False
     ) -> JobAnswer:
@@ -391,8 +397,7 @@ class Jobs:
         """
         job = self._ours(job_id)
         digest = self._refreshed(job) if refresh_image else None
-        if job.code is not None and archive.find(self._layout.code, job.code) is None:
-            raise archives.gone(job.code.digest)
+        self._check_code(job.code)
         if job.targeted is not None and self.targets is not None:
             self.targets.check_resubmission(job.targeted.deployment)
         with self._lifecycle.alone(job_id):

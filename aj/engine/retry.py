@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from dataclasses import replace
 
 from aj.base.clock import rfc3339
@@ -13,7 +13,6 @@ from aj.engine.submit import Accepted
 from aj.model.code import CodeRef
 from aj.model.job import JobSpec
 from aj.model.ticket import Mode, Outcome, Ticket, TicketState
-from aj.pack import archive
 from aj.store import archives, tickets
 
 
@@ -59,7 +58,7 @@ def _may_be_retried(old: Ticket, desk: Desk, *, force: bool) -> JobSpec:
 
 def draw(means: Means) -> str:
     """Return an AJ ID that nobody has: 8 hexadecimal digits of a secure source."""
-    while means.ids.holds(aj_id := secrets.token_hex(4)):
+    while means.ids.holds(aj_id := os.urandom(4).hex()):
         pass
     return aj_id
 
@@ -93,6 +92,8 @@ def _store(ticket: Ticket, desk: Desk, means: Means) -> Ticket:
         return desk.store(ticket)
 
     def kept() -> CodeRef:
+        from aj.pack import archive  # it is imported with the first code that there is
+
         if archive.find(means.layout.code, code) is None:
             raise archives.gone(code.digest)
         return code

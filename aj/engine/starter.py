@@ -71,7 +71,8 @@ class Starter:
         with self._planning:
             now = self._clock.now()
             living = self._lifecycle.living()
-            places = {name: place_of(driver) for name, driver in self._drivers.items()}
+            wanted = {job.service for job in living} & self._drivers.keys()
+            places = {name: place_of(self._drivers[name]) for name in wanted}
             plan = scheduler.plan(living, places, now)
             held_s = self._held_until - self._clock.monotonic()
             self._act(plan if held_s <= 0 else _nothing_starts(plan))

@@ -7,7 +7,6 @@ What was on disk at that moment is what runs, whatever is edited later. How it i
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from pathlib import Path
 from aj.backend.protocol import Traits
 from aj.base import crash, proc
 from aj.base.clock import rfc3339
+from aj.base.digest import sha256
 from aj.base.errors import AjError, Refused, UserError
 from aj.base.noun import dataclass
 from aj.engine.desk import Desk
@@ -79,7 +79,7 @@ def _check(submission: Submission, means: Means) -> Traits:
 
 def body_of(submission: Submission) -> str:
     """Return the SHA-256 of what was asked for."""
-    return hashlib.sha256(json.dumps(codec.dump(submission), sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(codec.dump(submission), sort_keys=True).encode()).hexdigest()
 
 
 def _accepted_before(desk: Desk, submission: Submission, body: str) -> Ticket | None:

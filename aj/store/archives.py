@@ -93,7 +93,8 @@ class Archives:
 
     def _all(self) -> list[Path]:
         try:
-            return [self._folder / entry.name for entry in os.scandir(self._folder) if entry.name.endswith(SUFFIX)]
+            with os.scandir(self._folder) as listed:
+                return [self._folder / entry.name for entry in listed if entry.name.endswith(SUFFIX)]
         except FileNotFoundError:
             return []
 

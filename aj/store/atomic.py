@@ -121,8 +121,9 @@ def remove(path: Path) -> None:
 
 def sweep(folder: Path) -> None:
     """Remove what killed writers left in a folder. Only for who alone writes there."""
-    with contextlib.suppress(OSError):  # a leftover does no harm: the next sweep finds it again
-        for entry in os.scandir(folder):
+    # a leftover does no harm: the next sweep finds it again
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
             if entry.name.startswith(".") and entry.name.endswith(PART):
                 os.unlink(entry.path)
 

@@ -7,7 +7,6 @@ changed. A value is checked when it is asked for, not before.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -16,6 +15,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TypeAlias, cast
 
+from aj.base.digest import sha256
 from aj.base.errors import AjError, ConfigError, OptionError, Place
 from aj.base.noun import dataclass
 from aj.base.paths import Project
@@ -273,7 +273,7 @@ def _change(
     import tomlkit  # 26 ms, only to write
 
     file = Path(os.path.realpath(file_of(layout, project)))
-    digest = hashlib.sha256(os.fsencode(file)).hexdigest()[:12]
+    digest = sha256(os.fsencode(file)).hexdigest()[:12]
     with lock.held(layout.state / "locks" / f"settings-{digest}.lock"):
         layer = _project_layer(project.directory) if project else _toml_layer("user", file)
         is_old = layer.file.name == OLD_FILE and bool(layer.values)

@@ -8,13 +8,13 @@ socket and `daemon.json`; files that a killed daemon left are swept by whoever m
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from aj.base.digest import sha256
 from aj.base.errors import DaemonError
 from aj.base.noun import dataclass
 from aj.base.proc import Identity
@@ -54,7 +54,7 @@ class Place:
         near = self.layout.socket
         if len(os.fsencode(near)) <= MAX_SOCKET_PATH:
             return near
-        digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:16]
+        digest = sha256(os.fsencode(self.folder)).hexdigest()[:16]
         return Path(f"/tmp/aj-{os.getuid()}") / f"{digest}.sock"
 
     @property

@@ -71,7 +71,8 @@ def no_such(ticket: str) -> NotFound:
 def keys(layout: Layout) -> list[str]:
     """Return the projects that have a queue."""
     try:
-        return sorted(entry.name for entry in os.scandir(layout.queue) if entry.is_dir())
+        with os.scandir(layout.queue) as listed:
+            return sorted(entry.name for entry in listed if entry.is_dir())
     except FileNotFoundError:
         return []
 
@@ -215,7 +216,8 @@ def read_folder(layout: Layout, key: str) -> tuple[list[Ticket], list[tuple[Path
 
 def _ticket_files(folder: Path) -> list[Path]:
     try:
-        names = [entry.name for entry in os.scandir(folder)]
+        with os.scandir(folder) as listed:
+            names = [entry.name for entry in listed]
     except FileNotFoundError:
         return []
     return [folder / name for name in names if name.endswith(".json") and is_name(name.removesuffix(".json"))]
@@ -241,7 +243,8 @@ def read_file(path: Path, *, with_request: bool = True) -> Ticket:
 def set_aside_earlier(folder: Path) -> list[Damage]:
     """Return the damaged files that stand beside the tickets of a queue."""
     try:
-        names = sorted(entry.name for entry in os.scandir(folder) if ".damaged-" in entry.name)
+        with os.scandir(folder) as listed:
+            names = sorted(entry.name for entry in listed if ".damaged-" in entry.name)
     except FileNotFoundError:
         return []
     return [Damage(folder / name, "set aside earlier; look at it, then remove it") for name in names]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from aj.base.digest import sha256
 from aj.base.errors import AjError
 from aj.model.watch import Watch
 from aj.store import atomic
@@ -43,11 +43,11 @@ def each(layout: Layout, damaged: Callable[[str], None]) -> Iterator[Watch]:
 
 
 def _files(folder: Path) -> list[Path]:
-    with contextlib.suppress(FileNotFoundError):
-        return sorted(Path(entry) for entry in os.scandir(folder) if entry.name.endswith(".json"))
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as listed:
+        return sorted(Path(entry) for entry in listed if entry.name.endswith(".json"))
     return []
 
 
 def _path(layout: Layout, project: str, job_id: str) -> Path:
     """A name of any form has a file name of one form."""
-    return layout.watches / f"{hashlib.sha256(f'{project} {job_id}'.encode()).hexdigest()[:24]}.json"
+    return layout.watches / f"{sha256(f'{project} {job_id}'.encode()).hexdigest()[:24]}.json"

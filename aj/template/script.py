@@ -69,7 +69,8 @@ def _missing(word: str, there: Path, directory: Path) -> str:
 
 def _nearest(there: Path) -> str | None:
     try:
-        names = [entry.name for entry in os.scandir(there.parent) if entry.is_file()]
+        with os.scandir(there.parent) as listed:
+            names = [entry.name for entry in listed if entry.is_file()]
     except OSError:
         return None  # not even its folder is there
     scripts = [name for name in names if os.path.splitext(name)[1].lower() in EXTENSIONS]

@@ -111,7 +111,8 @@ def read(directory: Path) -> dict[str, File]:
 
 def _walk(folder: Path, prefix: str, wrong: list[str]) -> Iterator[tuple[str, File]]:
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        with os.scandir(folder) as listed:
+            entries = sorted(listed, key=lambda entry: entry.name)
     except FileNotFoundError:
         return
     for entry in entries:

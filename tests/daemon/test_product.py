@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,11 @@ from aj.base.errors import DaemonError
 from tests.conftest import RunningDaemon
 
 LIMIT_S = 20
+# What comes with the first job, the first code, the first bucket, the first question to somebody else.
+IDLE = (
+    *("aj.backend.local.driver", "aj.bucket.storage", "aj.engine.buckets", "aj.pack.archive", "aj.template.tree"),
+    *("aj.net.http", "urllib3", "ssl", "yaml", "_hashlib", "ctypes", "asyncio", "email", "http.client"),
+)
 
 
 def inodes(table: str) -> set[str]:
@@ -31,6 +38,19 @@ def test_it_starts_and_answers_in_little_memory(daemon: RunningDaemon, monkeypat
     assert daemon.who is not None
     pages = int(Path(f"/proc/{daemon.who.pid}/statm").read_text().split()[1])
     assert pages * resource.getpagesize() < 64 * 1024 * 1024
+
+
+@pytest.mark.usefixtures("programs")
+def test_what_an_idle_one_has_no_use_for_is_not_loaded(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom aj.base import paths, settings\nfrom aj.base.clock import SYSTEM\n"
+        "from aj.daemon import serve\n"
+        "known = settings.read(); serve.real_engine(known, paths.folders(known), SYSTEM)\n"
+        f"print([name for name in {IDLE!r} if name in sys.modules])"
+    )
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    found = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
 
 
 @pytest.mark.rule("T31", "T37")

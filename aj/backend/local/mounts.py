@@ -76,15 +76,16 @@ def enter(mounts: Mounts) -> None:
 def _keep_others(libc: _Libc, mounts: Mounts) -> None:
     """Show what stands in /mnt on this machine beside the job's own folders."""
     taken = {name for name, _ in mounts.folders}
-    for entry in os.scandir(MNT):
-        target = f"{mounts.stage}/{entry.name}"
-        if entry.name in taken or entry.is_symlink():
-            continue
-        if entry.is_dir():
-            os.mkdir(target)
-        else:
-            os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-        libc.mount(entry.path, target, None, MS_BIND | MS_REC)
+    with os.scandir(MNT) as entries:
+        for entry in entries:
+            target = f"{mounts.stage}/{entry.name}"
+            if entry.name in taken or entry.is_symlink():
+                continue
+            if entry.is_dir():
+                os.mkdir(target)
+            else:
+                os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            libc.mount(entry.path, target, None, MS_BIND | MS_REC)
 
 
 def _unshare(libc: _Libc) -> None:
