@@ -7,6 +7,7 @@ disk before it is told, so a daemon that was killed is replaced by one that adop
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -172,8 +173,18 @@ class Jobs:
             session=spec.session,
             spec=spec,
         )
-        self._lifecycle.admit(self._artifacts.admit(job))
+        self._admit(self._artifacts.admit(job))
         return handle
+
+    def _admit(self, job: Workload) -> None:
+        """Make the record, or leave nothing of what was made for the job before."""
+        try:
+            self._lifecycle.admit(job)
+        except (AjError, OSError):
+            with contextlib.suppress(AjError, OSError):  # the first error is the one to tell
+                if not jobs.exists(self._layout, job.id):
+                    self._artifacts.remove(job, self._layout.job(job.id))
+            raise
 
     def find(self, job_id: str) -> Workload | None:
         """Return a job; None when there is definitely none. Raises AjError when its record is damaged."""

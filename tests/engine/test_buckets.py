@@ -15,7 +15,7 @@ import pytest
 
 from aj.base import clock as clocks
 from aj.base import proc
-from aj.base.errors import NotFound, Refused, Unavailable, UserError
+from aj.base.errors import AjError, NotFound, Refused, Unavailable, UserError
 from aj.bucket import mirror, prices
 from aj.bucket.folder import Folder
 from aj.bucket.scope import Scope
@@ -25,9 +25,11 @@ from aj.engine import artifacts, buckets, drive, janitor
 from aj.engine.storage import Storages
 from aj.model.bucket import Buckets, Kind, Owner, Wanted
 from aj.model.state import JobState
+from aj.model.workload import Workload
 from aj.net import retry
 from aj.store import credentials, jobs, secrets
 from aj.store.credentials import Credential
+from aj.store.layout import Layout
 from tests.conftest import Home
 from tests.servers import azurite as emulator
 from tests.servers.azurite import ACCOUNT, KEY, Azurite
@@ -168,6 +170,29 @@ def test_a_job_that_runs_again_begins_with_an_empty_bucket_of_its_own(yard: Yard
     assert (end.state, end.submission_revision) == (S.COMPLETED, 1), yard.log
     assert "step" not in yard.output(job_id)
     assert Folder(yard.home.layout.buckets, job_id).look() is None
+
+
+@pytest.mark.rule("T53")
+def test_a_bucket_made_for_a_job_that_could_not_be_admitted_goes_again(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = yard.home.layout.buckets
+    bucket(yard, "mine")
+    real, tries = jobs.create, []
+
+    def full(layout: Layout, job: Workload) -> None:
+        tries.append((job.id, sorted(path.name for path in folder.iterdir())))
+        if len(tries) == 1:
+            raise AjError("No space left on device", code="disk")
+        real(layout, job)
+
+    monkeypatch.setattr(jobs, "create", full)
+    with pytest.raises(AjError, match="No space left"):
+        yard.shell("true", spot=True)
+    job_id, there = tries[0]
+    assert len(there) == 2 and any(job_id in name for name in there), "it was made first"
+    assert [path.name for path in folder.iterdir()] == ["mine"]
+    yard.done(yard.shell("true", spot=True))
 
 
 @pytest.mark.rule("SP-06", "DA-04")
