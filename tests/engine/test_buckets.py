@@ -109,6 +109,16 @@ def test_a_job_reads_its_input_and_leaves_output_checkpoint_and_log(yard: Yard) 
     assert "7\n" in kept.values()
 
 
+@pytest.mark.rule("C-173")
+def test_a_job_is_told_where_its_folders_are_and_of_none_that_it_does_not_have(yard: Yard) -> None:
+    bucket(yard, "datasets", a="1")
+    line = 'cat "$AJ_INPUT_DIR/a"; echo 2 >"$AJ_OUTPUT_DIR/b"; echo "${AJ_CHECKPOINT_DIR-none} $AJ_API_URL"'
+    job_id = yard.shell(line, buckets=wanted(input="datasets", output="results"))
+    assert yard.done(job_id).exit_code == 0, yard.output(job_id)
+    assert yard.output(job_id) == "1none \n", "the daemon is for replicas"
+    assert content(Folder(yard.home.layout.buckets, "results"))[f"{job_id}/b"] == "2\n"
+
+
 @pytest.mark.rule("DA-01")
 def test_the_input_is_a_mirror_that_cannot_be_written_where_there_are_namespaces(yard: Yard) -> None:
     from aj.backend.local import mounts

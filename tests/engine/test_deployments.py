@@ -108,7 +108,7 @@ def asked(replicas: int = 1, **more: object) -> Create:
     return Create("models", ("serve",), replicas, "/", **more)  # type: ignore[arg-type]
 
 
-@pytest.mark.rule("TD-01", "TD-05", "TD-25")
+@pytest.mark.rule("C-173", "TD-01", "TD-05", "TD-25")
 def test_a_replica_that_ends_is_started_again_ever_more_rarely(site: Site) -> None:
     daemon = site.daemon()
     daemon.create(asked(env={"MODEL": "small", "AJ_DEPLOYMENT_ID": "mine"}, inherited={"PATH": "/bin"}))

@@ -155,6 +155,7 @@ def test_a_job_whose_host_vanishes_right_after_each_start_waits_ever_longer(play
     assert done(play, "revive") == 1, "after a long run the loss is nobody's fault"
 
 
+@pytest.mark.rule("T86")
 def test_a_job_that_is_not_on_spot_fails_with_its_host(play: Play) -> None:
     play.admit(JOB)
     play.until(JOB, S.RUNNING)
@@ -338,6 +339,7 @@ def test_a_job_that_is_ended_is_saved_when_its_processes_are_gone(play: Play) ->
     assert saved(play, "last") == 1 and play.states(JOB)[-2:] == ["finalizing", "terminated"]
 
 
+@pytest.mark.rule("T86")
 def test_a_host_that_is_lost_in_the_last_upload_does_not_run_the_job_once_more(play: Play) -> None:
     play.box.purposes = (Purpose.OUTPUT,)
     running(play)

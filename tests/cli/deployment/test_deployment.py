@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
 
 from aj.base.clock import SYSTEM
 from aj.cli import complete
+from aj.net import ports
 from tests.cli.conftest import Shell
 
 HOUSE = str(Path(__file__).resolve().parents[3])
@@ -66,6 +68,29 @@ def test_a_deployment_from_its_begin_to_its_end(live: Shell) -> None:
     assert gone.code == 0 and gone.json["items"][0]["status"] == "ok"
     _until(lambda: "no deployments" in live("deployment", "list").err)
     assert live("wait", "gate-1", "--cleaned").code == 1
+
+
+@pytest.mark.rule("WK-03")
+def test_what_answers_others_all_the_time_is_a_deployment(live: Shell, loopback: None) -> None:
+    port = ports.free_port()
+    program = ("--", sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(port))
+    (live.directory / "word").write_text("here\n")
+    assert live("deployment", "create", "site", *program).code == 0
+
+    def word() -> bytes | None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/word", timeout=10) as answer:
+                return bytes(answer.read())
+        except OSError:
+            return None
+
+    _until(lambda: word() == b"here\n")
+    assert "replica 0  starting" in live("deployment", "status", "site").out, "ready is who asks for jobs"
+    assert live("job", "list").out == "", "it is no job, and nobody waits for its end"
+    refused = live("wait", "site")
+    assert refused.code == 3
+    assert live("deployment", "delete", "site", "--yes").code == 0
+    _until(lambda: word() is None)
 
 
 def _until(is_so) -> None:  # type: ignore[no-untyped-def]
