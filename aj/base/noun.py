@@ -1,7 +1,7 @@
 """Dataclasses that cost a start next to nothing: `@dataclass` and `@dataclass(frozen=True)`, meaning the standard ones.
 
 The standard library writes and compiles six functions for every class at its import, which made a third of a
-short command. Here all classes share five of them, and `__init__` is compiled with a class's first instance.
+short command. Here all classes share five of them, and `__init__` is compiled when a class has many instances.
 A class of this kind may only be inherited by another one.
 """
 
@@ -23,6 +23,7 @@ else:
         return make if cls is None else make(cls)
 
 
+SLOW_INSTANCES = 8  # of a class, before it is worth the 0.1 ms of a compilation
 _COMPARED: dict[type, tuple[str, ...]] = {}  # the names of the fields that make two instances equal
 
 
@@ -50,12 +51,45 @@ def _made(cls: type, shared: Mapping[str, object]) -> type:
 
 
 def _first_init(cls: type) -> Callable[..., None]:
+    left = SLOW_INSTANCES
+
     def __init__(self: object, *args: object, **kwargs: object) -> None:
+        nonlocal left
+        left -= 1
+        if left >= 0 and _fill(self, cls, args, kwargs):
+            return
         init = _init_of(cls)
         setattr(cls, "__init__", init)  # noqa: B010 (two threads at once compile the same twice)
         init(self, *args, **kwargs)
 
     return __init__
+
+
+def _fill(one: object, cls: type, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
+    """Set the fields of a new instance, step by step; False, with nothing done, when the words do not fit."""
+    fields = _fields(cls)
+    places = [item.name for item in fields if item.init and not item.kw_only]
+    given = dict(zip(places, args))
+    named = {item.name for item in fields if item.init}
+    if len(args) > len(places) or not given.keys().isdisjoint(kwargs) or not named.issuperset(kwargs):
+        return False
+    given.update(kwargs)
+    values: dict[str, object] = {}
+    for item in fields:
+        if item.name in given:
+            values[item.name] = given[item.name]
+        elif item.default_factory is not MISSING:
+            values[item.name] = item.default_factory()
+        elif item.default is not MISSING:
+            if item.init:
+                values[item.name] = item.default
+        elif item.init:
+            return False
+    for name, value in values.items():
+        object.__setattr__(one, name, value)
+    if hasattr(cls, "__post_init__"):
+        one.__post_init__()  # type: ignore[attr-defined]
+    return True
 
 
 def _init_of(cls: type) -> Callable[..., None]:

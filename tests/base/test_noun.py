@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import pickle
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -16,6 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aj.base import noun
+
+
+@pytest.fixture(scope="module", params=[0, noun.SLOW_INSTANCES], ids=["compiled", "step by step"], autouse=True)
+def first_instances(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both ways in which an instance is made."""
+    before, noun.SLOW_INSTANCES = noun.SLOW_INSTANCES, request.param
+    yield
+    noun.SLOW_INSTANCES = before
+
 
 Make = Callable[[type], type]
 BOTH = (dataclass(frozen=True), noun.dataclass(frozen=True))
