@@ -10,11 +10,14 @@ the errors that `aj` exports. There are no groups and no batches: submit what is
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from aj.base import agents
+from aj.base.agents import Tag
 from aj.base.errors import AjError, OutcomeUnknown, UserError
 from aj.base.paths import Project
 from aj.base.settings import Settings
@@ -141,10 +144,10 @@ class Client(client.Client):
         return self.deployments.list().deployments
 
     def _to_machine(self, asked: Asking) -> Job:
-        settings, project = self._line.settings, self._line.project
+        settings, project, tag = self._line.settings, self._line.project, self._tag(asked)
 
         def made(aj_id: str) -> JobSpec:
-            return spec(asked, aj_id, settings, project)
+            return spec(asked, aj_id, settings, project, tag)
 
         wanted = made(submissions.draw_id())
         try:
@@ -165,8 +168,8 @@ class Client(client.Client):
                 hint=f"leave it out, or `aj deployment upgrade {deployment}`",
                 code="targeted",
             )
-        job_id, env = workload_id or submissions.draw_id(), self._line.settings
-        targeting = Targeting(job_id, draw_nonce(), asked.timeout, env.get("AJ_AGENT"), env.get("AJ_SESSION"))
+        job_id, tag = workload_id or submissions.draw_id(), self._tag(asked)
+        targeting = Targeting(job_id, draw_nonce(), asked.timeout, tag.agent, tag.session, tag.title)
         try:
             admitted = self.deployments.submit(deployment, targeting).workload
         except OutcomeUnknown as error:
@@ -175,6 +178,12 @@ class Client(client.Client):
         if wait:
             job.wait_for_claim()
         return job
+
+    def _tag(self, asked: Asking) -> Tag:
+        """Say which coding agent asks, if one does."""
+        settings = self._line.settings
+        who = agents.caller(settings, agents.terminals())
+        return agents.tag(who, settings, Path(asked.directory or os.curdir).absolute())
 
     def _uncertain(self, job_id: str, error: OutcomeUnknown) -> JobSubmissionUncertain:
         job = Job(self, job_id, stop=self._stop)
