@@ -21,9 +21,10 @@ OTHER = "0199aa11-22bb-7cc3-8dd4-000000000000"
 BY_PARENT = str(os.getppid())
 
 
-def seen(at: int = 0, **env: str) -> tuple[str | None, str] | None:
-    """Who calls in an environment with `at` of stdin and stdout at a terminal."""
-    found = agents.caller(Settings(env), at)
+def seen(terminals: object = 0, **env: str) -> tuple[str | None, str] | None:
+    """Who calls in an environment with so many of stdin and stdout at a terminal."""
+    assert isinstance(terminals, int)
+    found = agents.caller(Settings(env), terminals)
     return (found.agent, found.session) if found else None
 
 
