@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aj.base import agents, clock, paths, text
+from aj.base import clock, paths, text
 from aj.base.clock import Clock
 from aj.base.errors import AjError, ConfigError, OptionError, UserError
 from aj.base.noun import dataclass
@@ -107,10 +107,14 @@ class Context:
     @functools.cached_property
     def caller(self) -> Caller | None:
         """The coding agent that calls, or None."""
+        from aj.base import agents  # for lists and submissions
+
         return agents.caller(self.settings, self.streams.in_is_terminal + self.streams.out_is_terminal)
 
     def tag(self) -> Tag:
         """Return what a submission keeps of its caller; reads the title of the agent's session."""
+        from aj.base import agents
+
         return agents.tag(self.caller, self.settings, self.directory)
 
     def default_template(self) -> str | None:

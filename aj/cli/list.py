@@ -68,14 +68,14 @@ def run(opts: Options, ctx: Context) -> int:
 
 def _is_outside(opts: Options, scope: Scope, ctx: Context) -> bool:
     """Whether the scope alone is why there is nothing."""
-    return scope.is_of_agents and any(_items(_records(opts, ctx), opts, Scope(scope.project), ctx))
+    return scope.widen is not None and any(_items(_records(opts, ctx), opts, Scope(scope.project), ctx))
 
 
 def _empty(opts: Options, scope: Scope) -> str | None:
     """Say what there is none of."""
     if opts.status:
         return "no submissions in " + ("this state" if len(set(opts.status)) == 1 else "these states")
-    asked = scope.is_of_agents or any(word is not None for word in (opts.template, opts.service, opts.since_s))
+    asked = scope.widen is not None or any(word is not None for word in (opts.template, opts.service, opts.since_s))
     return "no such submissions" if asked else None
 
 

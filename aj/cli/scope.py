@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from aj.base import agents
 from aj.cli.declare import Option, filled
 from aj.view import scope as view
 from aj.view.scope import Scope
@@ -40,7 +39,11 @@ def of(ctx: Context, agent: str | None, session: str | None, *, every_project: b
     if agent is None and session is None and not every_project:
         own = ctx.caller
         return Scope(project, session=own.session, is_own=True) if own else Scope(project)
-    name = agents.named(agent) if agent is not None else None
+    name = None
+    if agent is not None:
+        from aj.base import agents
+
+        name = agents.named(agent)
     return Scope(project, agent=None if name == ALL else name, session=None if session == ALL else session)
 
 

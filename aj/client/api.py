@@ -10,13 +10,12 @@ the errors that `aj` exports. There are no groups and no batches: submit what is
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from aj.base import agents
+from aj.base import agents, paths
 from aj.base.agents import Tag
 from aj.base.errors import AjError, OutcomeUnknown, UserError
 from aj.base.paths import Project
@@ -144,7 +143,7 @@ class Client(client.Client):
         return self.deployments.list().deployments
 
     def _to_machine(self, asked: Asking) -> Job:
-        settings, project, tag = self._line.settings, self._line.project, self._tag(asked)
+        settings, project, tag = self._line.settings, self._line.project, self._tag()
 
         def made(aj_id: str) -> JobSpec:
             return spec(asked, aj_id, settings, project, tag)
@@ -168,7 +167,7 @@ class Client(client.Client):
                 hint=f"leave it out, or `aj deployment upgrade {deployment}`",
                 code="targeted",
             )
-        job_id, tag = workload_id or submissions.draw_id(), self._tag(asked)
+        job_id, tag = workload_id or submissions.draw_id(), self._tag()
         targeting = Targeting(job_id, draw_nonce(), asked.timeout, tag.agent, tag.session, tag.title)
         try:
             admitted = self.deployments.submit(deployment, targeting).workload
@@ -179,11 +178,11 @@ class Client(client.Client):
             job.wait_for_claim()
         return job
 
-    def _tag(self, asked: Asking) -> Tag:
+    def _tag(self) -> Tag:
         """Say which coding agent asks, if one does."""
         settings = self._line.settings
         who = agents.caller(settings, agents.terminals())
-        return agents.tag(who, settings, Path(asked.directory or os.curdir).absolute())
+        return agents.tag(who, settings, paths.working_directory(settings))
 
     def _uncertain(self, job_id: str, error: OutcomeUnknown) -> JobSubmissionUncertain:
         job = Job(self, job_id, stop=self._stop)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from aj.view.document import Document, Item
     from aj.view.schema import Schema
 
-WIDEN = "--session all"
 COLUMN = Column("session", "session_text", flexible=True)
 
 
@@ -29,9 +28,9 @@ class Scope:
     is_own: bool = False
 
     @property
-    def is_of_agents(self) -> bool:
-        """Whether an agent or a session limits it."""
-        return self.agent is not None or self.session is not None
+    def widen(self) -> str | None:
+        """The words that lift what limits it to an agent or a session; None where nothing does."""
+        return "--session all" if self.session is not None else "--agent all" if self.agent is not None else None
 
     def takes(self, agent: object, session: object) -> bool:
         """Whether what this agent made in this session belongs to it."""
@@ -39,14 +38,14 @@ class Scope:
 
     @property
     def item(self) -> Item:
-        """The scope as JSON values; `widen` are the words that lift what is said of agents, null for none."""
+        """The scope as JSON values."""
         return {
             "project": self.project,
             "workspace": self.workspace,
             "agent": self.agent,
             "session": self.session,
             "own": self.is_own,
-            "widen": WIDEN if self.is_of_agents else None,
+            "widen": self.widen,
         }
 
 
@@ -60,8 +59,9 @@ def words(scope: Scope, *, outside: bool) -> str | None:
     """Say what a list leaves out because of agents; `outside` tells that it is empty and others are not in it."""
     others = "there are others outside it" if outside else ""
     if scope.is_own:
-        return f"only of this session, {scope.session}" + (f"; {others}" if others else "") + f": `{WIDEN}` for all"
-    return f"{others}: `{WIDEN}`" if others else None
+        told = f"only of this session, {scope.session}" + (f"; {others}" if others else "")
+        return f"{told}: `{scope.widen}` for all"
+    return f"{others}: `{scope.widen}`" if others else None
 
 
 def session_text(session: object, title: object) -> str | None:

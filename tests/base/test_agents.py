@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from aj.base import agents
 from aj.base.agents import Caller
-from aj.base.settings import Settings
+from aj.base.settings import FOREIGN, Settings
 from tests.conftest import Home
 
 THREAD = "0199aa11-22bb-7cc3-8dd4-55ee66ff7788"
@@ -269,3 +269,10 @@ def test_of_a_huge_transcript_both_ends_are_read(home: Home) -> None:
     assert told(home) == "At the beginning"
     path.write_bytes(b"\x00" * 3_000_000)
     assert told(home) is None
+
+
+@pytest.mark.rule("C-093")
+def test_every_variable_that_is_looked_at_stands_in_the_help() -> None:
+    signs = {sign.partition("=")[0] for agent in agents.AGENTS.values() for sign in (*agent.signs, *agent.weak)}
+    names = {agent.session for agent in agents.AGENTS.values() if agent.session}
+    assert signs | names | {"CODEX_HOME", "CLAUDE_CONFIG_DIR"} <= FOREIGN.keys()

@@ -94,7 +94,8 @@ def test_the_scope_is_told_with_the_way_out_of_it(filled: Shell) -> None:
     }
     wide = filled("list", "--session", "all", "--json", **CODEX)
     assert (wide.err, wide.json["scope"]["session"], wide.json["scope"]["widen"]) == ("", None, None)
-    assert filled("list", "--agent", "codex", "--json").json["scope"]["agent"] == "codex"
+    of_codex = filled("list", "--agent", "codex", "--json").json["scope"]
+    assert (of_codex["agent"], of_codex["own"], of_codex["widen"]) == ("codex", False, "--agent all")
     assert filled("list", "-q", **CODEX).err == ""
 
 
@@ -106,6 +107,7 @@ def test_an_empty_list_says_that_others_are_outside(filled: Shell) -> None:
         "1 other project has some: `--all-projects`\n"
     )
     assert f"{others}: `--session all`" in filled("list", "--session", "nobody").err
+    assert f"{others}: `--agent all`" in filled("list", "--agent", "nobody").err
     # none of those outside is queued
     assert others not in filled("list", "-s", "queued", **CODEX).err
     assert others in filled("list", "-s", "failed", **CODEX).err

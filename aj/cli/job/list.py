@@ -84,7 +84,7 @@ def run(opts: Options, ctx: Context) -> int:
 def _cloud(opts: Options, ctx: Context) -> int:
     """Print jobs of a workspace; exit code 1 when none of several could be asked is the daemon's error."""
     for name, value in (("--agent", opts.agent), ("--session", opts.session)):
-        if value is not None:
+        if value not in (None, scopes.ALL):
             raise OptionError(f"`{name}`: a workspace does not know it", hint="leave out what asks for the workspace")
     where = EVERY if opts.workspace == EVERY else remote.need_workspace(ctx, opts.workspace)
     query = JobQuery(
