@@ -4,6 +4,7 @@ The plan of the house, from the ground up. A room imports only rooms that stand 
 these are strangers to each other: store and net; template and pack; backends; daemon, client and view.
 
 base/  the ground: imports nothing of ours
+    agents         Which coding agent calls, in which session of its own, and what that session is called
     clock          Time behind one object, so that hours can pass in a test without waiting
     crash          Named points at which a test may kill this very process, to prove what survives
     desktop        The desktop of this machine
@@ -367,6 +368,7 @@ view/  values to lines
     quota          Quota as rows: what is used and what is left, for everybody and for this user
     resource       Datastores, environments, storage accounts and identities as rows
     schema         The JSON schemas of everything that commands print, written beside the rows they describe
+    scope          What a list is limited to, and how the session of a submission is written
     screen         The terminal: the only room that writes to stdout or stderr, or asks a question
     skill          Copies of the skill as rows
     sku            Types of machines as rows, each with the SKU that asks for it

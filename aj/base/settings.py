@@ -36,7 +36,7 @@ OURS: Mapping[str, str] = MappingProxyType(
         "AJ_DAEMON_IDLE": "how long an idle daemon stays (default 1h, 0 = for ever); read at its start",
         "AJ_AMLT_TIMEOUT": "limit of one amlt run (default 1800s); read at the daemon's start",
         "AJ_CREDENTIAL": "the one Azure credential source to use; read at the daemon's start",
-        "AJ_AGENT": "name of the coding agent, instead of detection",
+        "AJ_AGENT": "name of the coding agent, instead of detection; `none` for no agent at all",
         "AJ_SESSION": "session of the coding agent, instead of detection",
     }
 )
@@ -74,6 +74,17 @@ FOREIGN: Mapping[str, str] = MappingProxyType(
         "DOCKER_CONFIG": "the docker command's folder, for the same",
         "SSL_CERT_FILE": "certificate bundle",
         "REQUESTS_CA_BUNDLE": "certificate bundle",
+        "CLAUDECODE": "Claude Code calls, where stdin or stdout is no terminal",
+        "CLAUDE_CODE_SESSION_ID": "its session",
+        "CLAUDE_CONFIG_DIR": "its folder, for the session's title (default: ~/.claude)",
+        "CODEX_THREAD_ID": "Codex calls, likewise; its session",
+        "CODEX_BIN_PATH": "an older Codex calls, likewise; its session is named by the parent process",
+        "CODEX_SANDBOX": "Codex calls, likewise",
+        "CODEX_HOME": "its folder, for the session's title (default: ~/.codex)",
+        "CURSOR_AGENT": "Cursor calls, likewise",
+        "OR_APP_NAME": "`Aider`: that agent calls, likewise",
+        "AIDER_VERSION": "Aider calls, likewise",
+        "AIDER_MODEL": "Aider calls, where neither stdin nor stdout is a terminal",
     }
 )
 # What a running daemon was started with and a client may compare with its own.

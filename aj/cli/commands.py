@@ -172,6 +172,7 @@ COMMANDS = (
         "jobs of this machine and submissions, newest first; `--cloud`: of a workspace",
         "aj job list",
         "aj job list -s running -o name",
+        "aj job list --session all --agent codex --json",
         "aj job list --cloud -s failed --since 1d",
         exits=(2, 3, 4, 5, 7),
         kind="job.list",

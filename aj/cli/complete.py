@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 BEGIN, PREFIX, FILES = "\x1fbegin", "\x1fprefix", "\x1ffiles"
 # What a command needs to run, and its declaration does not.
 LATER = tuple(f"aj.{floor}." for floor in ("backend", "client", "model", "pack", "store", "template", "view", "wire"))
+JOURNAL_END = 256 << 10  # bytes of the journal in which sessions are looked for
 MOST = 500  # more candidates help nobody, and a shell shows them slowly
 
 Candidate = tuple[str, str]
@@ -203,6 +204,45 @@ def _secrets(settings: Settings) -> list[Candidate]:
     return _below(paths.folders(settings).state / "secrets")
 
 
+def _callers(settings: Settings) -> list[Candidate]:
+    from aj.base import agents
+
+    said = [str(line["agent"]) for line in _said_by_agents(settings) if line["agent"]]
+    names = dict.fromkeys([*agents.AGENTS, *said])
+    return [*((name, "") for name in names), ("all", "")]
+
+
+def _sessions(settings: Settings) -> list[Candidate]:
+    titles: dict[str, str] = {}
+    for line in _said_by_agents(settings):
+        titles.setdefault(str(line["session"]), " ".join(str(line.get("session_title") or line["agent"] or "").split()))
+    return [*titles.items(), ("all", "")]
+
+
+def _said_by_agents(settings: Settings) -> list[dict[str, object]]:
+    """Return what the end of the project's journal says of sessions, the newest first."""
+    import json
+
+    project = paths.find_project(settings, paths.working_directory(settings))
+    key = project.key if project else paths.NO_PROJECT
+    path = paths.folders(settings).state / "journal" / f"{key}.jsonl"
+    if not path.is_file():
+        return []
+    with path.open("rb") as journal:
+        journal.seek(max(0, os.fstat(journal.fileno()).st_size - JOURNAL_END))
+        lines = journal.read(JOURNAL_END).split(b"\n")
+    found: list[dict[str, object]] = []
+    for line in reversed(lines):
+        if b'"session":"' in line:
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue  # cut off at its beginning, or damaged
+            if isinstance(value, dict) and isinstance(value.get("session"), str):
+                found.append({"agent": None, **value})
+    return found
+
+
 def _below(folder: Path) -> list[Candidate]:
     if not folder.is_dir():
         return []
@@ -255,6 +295,8 @@ FINDERS = {
     "deployment": _deployments,
     "credential": _credentials,
     "secret": _secrets,
+    "caller": _callers,
+    "session": _sessions,
     "ticket": _tickets,
     "job": _jobs,
     "service": _services,

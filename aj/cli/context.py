@@ -21,6 +21,7 @@ from aj.view.screen import Format, Screen, Streams, Taste
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from aj.base.agents import Caller, Tag
     from aj.base.paths import Project
     from aj.client.client import Client
     from aj.store.config import Config
@@ -102,6 +103,19 @@ class Context:
             f"the daemon was started with other values of {', '.join(names)}; `aj daemon restart` takes yours",
             code="daemon-environment",
         )
+
+    @functools.cached_property
+    def caller(self) -> Caller | None:
+        """The coding agent that calls, or None."""
+        from aj.base import agents  # for lists and submissions
+
+        return agents.caller(self.settings, self.streams.in_is_terminal + self.streams.out_is_terminal)
+
+    def tag(self) -> Tag:
+        """Return what a submission keeps of its caller; reads the title of the agent's session."""
+        from aj.base import agents
+
+        return agents.tag(self.caller, self.settings, self.directory)
 
     def default_template(self) -> str | None:
         """Return the template that is taken without `-t`."""

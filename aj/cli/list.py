@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 from aj.base import clock, text
 from aj.base.errors import AjError, UserError
 from aj.base.noun import dataclass
+from aj.cli import scope as scopes
 from aj.cli.declare import Option, duration, filled, whole
 from aj.model.record import RecordState
 from aj.model.state import JobState
 from aj.store import jobs, journal
 from aj.view import journal as view
+from aj.view.scope import Scope
 
 if TYPE_CHECKING:
     from aj.cli.context import Context
@@ -34,8 +36,8 @@ class Options:
     ] = ()
     service: Annotated[str | None, Option("--service", "sent to this service", "NAME", filled, values="service")] = None
     since_s: Annotated[float | None, Option("--since", "not older than this", "DURATION", duration)] = None
-    agent: Annotated[str | None, Option("--agent", "made by this coding agent", "NAME", filled)] = None
-    session: Annotated[str | None, Option("--session", "made in this agent session", "ID", filled)] = None
+    agent: scopes.Agent = None
+    session: scopes.Session = None
     all_projects: Annotated[bool, Option("--all-projects", "of every project")] = False
 
 
@@ -49,13 +51,14 @@ def run(opts: Options, ctx: Context) -> int:
             raise UserError(f"`{word}` is no state", hint=f"one of {', '.join(KNOWN)}", code="unknown-state")
     found: list[Item] = []
     truncated = False
-    for item in _items(_records(opts, ctx), opts, ctx):
+    scope = scopes.of(ctx, opts.agent, opts.session, every_project=opts.all_projects)
+    for item in _items(_records(opts, ctx), opts, scope, ctx):
         if opts.limit and len(found) == opts.limit:
             truncated = True
             break
         found.append(item)
-    scope = None if opts.all_projects else ctx.key
-    ctx.screen.show(view.records(found, truncated=truncated, scope=scope, empty=_empty(opts)))
+    ctx.screen.show(view.records(found, truncated=truncated, scope=scope, empty=_empty(opts, scope)))
+    scopes.tell(ctx, scope, outside=not found and _is_outside(opts, scope, ctx))
     others = _others(opts, ctx) if not found and not opts.all_projects else 0
     if others:
         where = text.plural(others, "other project has", "other projects have")
@@ -63,28 +66,34 @@ def run(opts: Options, ctx: Context) -> int:
     return 0
 
 
-def _empty(opts: Options) -> str | None:
+def _is_outside(opts: Options, scope: Scope, ctx: Context) -> bool:
+    """Whether the scope alone is why there is nothing."""
+    return scope.widen is not None and any(_items(_records(opts, ctx), opts, Scope(scope.project), ctx))
+
+
+def _empty(opts: Options, scope: Scope) -> str | None:
     """Say what there is none of."""
     if opts.status:
         return "no submissions in " + ("this state" if len(set(opts.status)) == 1 else "these states")
-    others = (opts.template, opts.service, opts.since_s, opts.agent, opts.session)
-    return "no such submissions" if any(word is not None for word in others) else None
+    asked = scope.widen is not None or any(word is not None for word in (opts.template, opts.service, opts.since_s))
+    return "no such submissions" if asked else None
 
 
 def _others(opts: Options, ctx: Context) -> int:
     """Count the other projects that have what was asked for."""
     keys = [key for key in journal.keys(ctx.layout) if key != ctx.key]
-    found = (_items(journal.newest(ctx.layout, key, lambda _: None), opts, ctx) for key in keys)
+    scope = scopes.of(ctx, opts.agent, opts.session, every_project=True)
+    found = (_items(journal.newest(ctx.layout, key, lambda _: None), opts, scope, ctx) for key in keys)
     return sum(next(items, None) is not None for items in found)
 
 
-def _items(records: Iterable[Record], opts: Options, ctx: Context) -> Iterator[Item]:
+def _items(records: Iterable[Record], opts: Options, scope: Scope, ctx: Context) -> Iterator[Item]:
     """Yield what passes all filters, newest first."""
     oldest = None if opts.since_s is None else ctx.clock.now() - opts.since_s
     for record in records:
         if oldest is not None and _moment(record) < oldest:
             continue
-        if not _is_wanted(opts, record):
+        if not (scope.takes(record.agent, record.session) and _is_wanted(opts, record)):
             continue
         found = view.item(record, _job_state(ctx, record), deleted=_is_deleted(ctx, record))
         if not opts.status or record.state.value in opts.status or found["shown_state"] in opts.status:
@@ -110,12 +119,7 @@ def _records(opts: Options, ctx: Context) -> Iterable[Record]:
 
 
 def _is_wanted(opts: Options, record: Record) -> bool:
-    pairs = (
-        (opts.template, record.template),
-        (opts.service, record.service),
-        (opts.agent, record.agent),
-        (opts.session, record.session),
-    )
+    pairs = ((opts.template, record.template), (opts.service, record.service))
     return all(wanted is None or wanted == given for wanted, given in pairs)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from aj.backend import registry
 from aj.backend.local import options as local
+from aj.base.agents import Tag
 from aj.base.errors import OptionError, Refused, TemplateError, UserError
 from aj.base.noun import dataclass
 from aj.cli import buckets
@@ -55,6 +56,7 @@ def recipe(opts: Options, ctx: Context, aj_id: str) -> Recipe:
     resolved = load.Library(project).resolve(_template(opts, ctx))
     if opts.require_clean:
         _check_clean(ctx.directory)
+    tag = Tag() if opts.dry_run else ctx.tag()
     request = Request(
         id=aj_id,
         directory=ctx.directory,
@@ -71,8 +73,9 @@ def recipe(opts: Options, ctx: Context, aj_id: str) -> Recipe:
         amlt=opts.amlt,
         start_timeout_s=opts.timeout_s,
         max_bytes=ctx.config.number("code.max_bytes"),
-        agent=ctx.settings.get("AJ_AGENT"),
-        session=ctx.settings.get("AJ_SESSION"),
+        agent=tag.agent,
+        session=tag.session,
+        session_title=tag.title,
     )
     return Recipe(opts, resolved, request)
 

@@ -10,6 +10,7 @@ from aj.cli import managed, recent, remote
 from aj.cli.declare import Option, Word, filled
 from aj.cli.remote import Remote
 from aj.view import job as view
+from aj.view.scope import Scope
 from aj.view.screen import Format
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def run(opts: Options, ctx: Context) -> int:
     _check_watch(opts, ctx)
     if opts.job is None:
         items, truncated = recent.find(ctx, limit=NEWEST)
-        ctx.screen.show(view.jobs(items, truncated=truncated, scope=ctx.key))
+        ctx.screen.show(view.jobs(items, truncated=truncated, scope=Scope(ctx.key)))
         return 0
     what = remote.find(ctx, opts.job, opts.workspace)
     if isinstance(what, Remote):

@@ -26,8 +26,8 @@ def run(opts: Options, ctx: Context) -> int:
 
     assert opts.deployment is not None, "the caller looked"
     _check(opts)
-    job_id, env = opts.id or specs.draw_id(), ctx.settings
-    asked = Targeting(job_id, draw_nonce(), opts.timeout_s, env.get("AJ_AGENT"), env.get("AJ_SESSION"))
+    job_id, tag = opts.id or specs.draw_id(), ctx.tag()
+    asked = Targeting(job_id, draw_nonce(), opts.timeout_s, tag.agent, tag.session, tag.title)
     answer = ctx.client.deployments.submit(opts.deployment, asked)
     ctx.tell_warnings(answer.warnings)
     code = 0

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from aj.base import agents, paths
+from aj.base.agents import Tag
 from aj.base.errors import AjError, OutcomeUnknown, UserError
 from aj.base.paths import Project
 from aj.base.settings import Settings
@@ -141,10 +143,10 @@ class Client(client.Client):
         return self.deployments.list().deployments
 
     def _to_machine(self, asked: Asking) -> Job:
-        settings, project = self._line.settings, self._line.project
+        settings, project, tag = self._line.settings, self._line.project, self._tag()
 
         def made(aj_id: str) -> JobSpec:
-            return spec(asked, aj_id, settings, project)
+            return spec(asked, aj_id, settings, project, tag)
 
         wanted = made(submissions.draw_id())
         try:
@@ -165,8 +167,8 @@ class Client(client.Client):
                 hint=f"leave it out, or `aj deployment upgrade {deployment}`",
                 code="targeted",
             )
-        job_id, env = workload_id or submissions.draw_id(), self._line.settings
-        targeting = Targeting(job_id, draw_nonce(), asked.timeout, env.get("AJ_AGENT"), env.get("AJ_SESSION"))
+        job_id, tag = workload_id or submissions.draw_id(), self._tag()
+        targeting = Targeting(job_id, draw_nonce(), asked.timeout, tag.agent, tag.session, tag.title)
         try:
             admitted = self.deployments.submit(deployment, targeting).workload
         except OutcomeUnknown as error:
@@ -175,6 +177,12 @@ class Client(client.Client):
         if wait:
             job.wait_for_claim()
         return job
+
+    def _tag(self) -> Tag:
+        """Say which coding agent asks, if one does."""
+        settings = self._line.settings
+        who = agents.caller(settings, agents.terminals())
+        return agents.tag(who, settings, paths.working_directory(settings))
 
     def _uncertain(self, job_id: str, error: OutcomeUnknown) -> JobSubmissionUncertain:
         job = Job(self, job_id, stop=self._stop)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from aj.backend import registry
 from aj.backend.local import options as local
+from aj.base.agents import Tag
 from aj.base.errors import UserError
 from aj.base.noun import dataclass
 from aj.base.paths import Project
@@ -56,8 +57,11 @@ class Asking:
     max_runtime: float | None = None
 
 
-def spec(asked: Asking, aj_id: str, settings: Settings, project: Project | None) -> JobSpec:
-    """Make the request. Raises UserError, TemplateError, NotFound when there is no such template."""
+def spec(asked: Asking, aj_id: str, settings: Settings, project: Project | None, tag: Tag) -> JobSpec:
+    """Make the request of who `tag` says.
+
+    Raises UserError, TemplateError, NotFound when there is no such template.
+    """
     resolved = None
     if asked.template is not None:
         if project is None:
@@ -81,8 +85,9 @@ def spec(asked: Asking, aj_id: str, settings: Settings, project: Project | None)
         secrets=tuple(asked.secrets),
         start_timeout_s=asked.timeout,
         max_runtime_s=asked.max_runtime,
-        agent=settings.get("AJ_AGENT"),
-        session=settings.get("AJ_SESSION"),
+        agent=tag.agent,
+        session=tag.session,
+        session_title=tag.title,
     )
     built = build.build(resolved, request, options_of=registry.options)
     if not registry.traits(built.spec.service).is_local:

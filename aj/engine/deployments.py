@@ -321,6 +321,7 @@ class Deployments:
                 deadline_at=None if asked.timeout_s is None else now + asked.timeout_s,
                 agent=asked.agent,
                 session=asked.session,
+                session_title=asked.session_title,
                 targeted=Targeted(name, asked.nonce),
             )
             self._lifecycle.admit(job)

@@ -171,6 +171,7 @@ class Jobs:
             workdir=str(jobs.work_folder(self._layout.job(spec.id), 0)),
             agent=spec.agent,
             session=spec.session,
+            session_title=spec.session_title,
             spec=spec,
         )
         self._admit(self._artifacts.admit(job))

@@ -82,6 +82,7 @@ def record_of(
         note=note,
         agent=ticket.agent,
         session=ticket.session,
+        session_title=ticket.session_title,
         version=VERSION,
     )
 
@@ -125,4 +126,5 @@ def ticket_of(record: Record) -> Ticket:
         git=record.git,
         agent=record.agent,
         session=record.session,
+        session_title=record.session_title,
     )

@@ -106,6 +106,7 @@ def _store(desk: Desk, submission: Submission, body: str, traits: Traits, means:
         body=body,
         agent=spec.agent,
         session=spec.session,
+        session_title=spec.session_title,
         request=spec,
     )
     if not traits.moves_code or not spec.brings_code:

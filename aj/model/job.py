@@ -89,6 +89,7 @@ class JobSpec:
     secrets: tuple[str, ...] = ()
     agent: str | None = None
     session: str | None = None
+    session_title: str | None = None
     brings_code: bool = True
     image_digest: str | None = None
     spot: bool = False

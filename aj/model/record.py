@@ -52,5 +52,6 @@ class Record:
     note: str | None = None
     agent: str | None = None
     session: str | None = None
+    session_title: str | None = None
     version: str = ""
     schema_version: int = 1

@@ -116,5 +116,6 @@ class Ticket:
     body: str | None = None
     agent: str | None = None
     session: str | None = None
+    session_title: str | None = None
     request: JobSpec | None = field(default=None, repr=False)
     schema_version: int = 1

@@ -68,6 +68,7 @@ class Request:
     max_bytes: int | None = None
     agent: str | None = None
     session: str | None = None
+    session_title: str | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,7 @@ def build(resolved: Resolved | None, request: Request, *, options_of: OptionsOf)
         secrets=_secrets(job, request, facts),
         agent=request.agent,
         session=request.session,
+        session_title=request.session_title,
         brings_code=request.brings_code,
         spot=reader.section("target").flag("spot") or False,
         max_runtime_s=job.seconds("timeout") if request.max_runtime_s is None else request.max_runtime_s,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from aj.base import text
 from aj.view import schema
 from aj.view.document import Column, Document, Form, listing
+from aj.view.scope import Scope
 from aj.wire import codec
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ FIELDS = (
     Column("tags", "tags_text"),
     Column("portal", "cloud.portal"),
     Column("template", "ticket.template"),
+    Column("agent", "ticket.agent"),
+    Column("session", "session_text"),
 )
 TOTALS = (
     Column("group"),
@@ -87,7 +90,7 @@ def jobs(found: CloudJobList) -> Document:
         noun="jobs",
         ids="name",
         truncated=found.truncated,
-        extra={"scope": found.workspace, "failures": codec.dump(found.failures)},
+        extra={"scope": Scope(workspace=found.workspace).item, "failures": codec.dump(found.failures)},
     )
 
 

@@ -15,6 +15,7 @@ from aj.model.record import RecordState
 from aj.model.state import JobState
 from aj.model.workload import Event
 from aj.view import bucket, cloudjob, queue, schema, told
+from aj.view import scope as scopes
 from aj.view.document import Column, Document, Form, listing, single
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from aj.model.workload import Host, Retry, Workload
     from aj.view.document import Item
     from aj.view.schema import Schema
+    from aj.view.scope import Scope
     from aj.wire.messages import JobAnswer
 
 Moment = Callable[[str], str]
@@ -64,6 +66,8 @@ FIELDS = (
     Column("exit code", "workload.exitCode", Form.NUMBER),
     Column("reason", "workload.reason"),
     Column("deployment", "workload.deploymentId"),
+    Column("agent", "workload.agent"),
+    Column("session", "session_text"),
     Column("submitted", "workload.submittedAt", Form.TIME),
     Column("started", "workload.startedAt", Form.TIME),
     Column("completed", "workload.completedAt", Form.TIME),
@@ -164,6 +168,7 @@ def recorded(record: Record) -> Item:
         "message": record.note,
         "agent": record.agent,
         "session": record.session,
+        "sessionLabel": record.session_title,
     }
 
 
@@ -189,6 +194,7 @@ def ended(job: CloudJob, ticket: Ticket) -> Item:
         "message": job.error,
         "agent": ticket.agent,
         "session": ticket.session,
+        "sessionLabel": ticket.session_title,
     }
 
 
@@ -215,18 +221,19 @@ def duration_s(job: Workload, now: float) -> float | None:
     return round(max(0.0, end - clock.from_rfc3339(job.started_at)), 3)
 
 
-def jobs(found: Sequence[Item], *, truncated: bool = False, scope: str | None = None) -> Document:
+def jobs(found: Sequence[Item], *, truncated: bool = False, scope: Scope) -> Document:
     """Make the list of jobs and recorded submissions from their items, newest first."""
-    return listing(
+    made = listing(
         "job.list",
         found,
         COLUMNS,
         noun="jobs",
         ids="id",
         truncated=truncated,
-        extra={"scope": scope, "failures": ()},
+        extra={"scope": scope.item, "failures": ()},
         footer=["there are more: `-n 0` shows all"] if truncated else [],
     )
+    return scopes.with_sessions(made, scope, "sessionLabel")
 
 
 def status(answer: JobAnswer, now: float, *, verbose: bool, moment: Moment = str) -> Document:
@@ -234,20 +241,23 @@ def status(answer: JobAnswer, now: float, *, verbose: bool, moment: Moment = str
     earlier = 0 if verbose else max(0, len(answer.events) - LAST_EVENTS)
     lines = [f"{text.plural(earlier, 'earlier event')}: `--verbose`"] if earlier else []
     lines += [event_line(event, moment) for event in answer.events[earlier:]]
-    return single("status", status_item(answer, now), FIELDS, after=lines)
+    item, job = status_item(answer, now), answer.workload
+    row = {**item, "session_text": scopes.session_words(job.session, job.session_title)}
+    return replace(single("status", item, FIELDS, after=lines), rows=[row])
 
 
 def promised(ticket: Ticket) -> Document:
     """Make the status document of a submission that is no job of this machine."""
     item = {**NOTHING, "ticket": queue.item(ticket)}
     columns = [replace(column, key=f"ticket.{column.key or column.title}") for column in queue.FIELDS]
-    return single("status", item, columns)
+    return replace(single("status", item, columns), rows=[{"ticket": queue.row(ticket)}])
 
 
 def remote(job: CloudJob, ticket: Ticket | None) -> Document:
     """Make the status document of a job of a workspace, with what is recorded of its submission."""
     known = {**NOTHING, "cloud": cloudjob.item(job), "ticket": queue.item(ticket) if ticket else None}
-    row = {**known, "tags_text": cloudjob.tags_text(job)}
+    session = scopes.session_words(ticket.session, ticket.session_title) if ticket else None
+    row = {**known, "tags_text": cloudjob.tags_text(job), "session_text": session}
     return replace(single("status", known, cloudjob.FIELDS), rows=[row])
 
 
@@ -472,7 +482,7 @@ def schemas() -> Mapping[str, Schema]:
     submission = schema.record(**{**_fields(job), "state": schema.of(RecordState)})
     listed: Schema = {"anyOf": [job, submission, cloudjob.job_schema()]}
     return {
-        "job.list": schema.listing(listed, scope=maybe_text, failures=told.failures_schema()),
+        "job.list": schema.listing(listed, scope=scopes.item_schema(), failures=told.failures_schema()),
         "status": schema.single(one),
         "job.why": schema.record(id=schema.TEXT, state=schema.TEXT, items=schema.many(obstacle)),
     }

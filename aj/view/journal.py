@@ -12,6 +12,7 @@ from aj.model.record import RecordState
 from aj.model.state import JobState
 from aj.model.ticket import Fault
 from aj.view import schema
+from aj.view import scope as scopes
 from aj.view.document import Column, Form, listing
 from aj.wire import codec
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from aj.model.record import Record
     from aj.view.document import Document, Item
     from aj.view.schema import Schema
+    from aj.view.scope import Scope
 
 COLUMNS = (
     Column("id", form=Form.ID),
@@ -71,11 +73,12 @@ def item(record: Record, job_state: str | None, *, deleted: bool = False) -> Ite
         "note": record.note,
         "agent": record.agent,
         "session": record.session,
+        "session_title": record.session_title,
         "version": record.version,
     }
 
 
-def records(found: Sequence[Item], *, truncated: bool, scope: str | None = None, empty: str | None = None) -> Document:
+def records(found: Sequence[Item], *, truncated: bool, scope: Scope, empty: str | None = None) -> Document:
     """Make the list of submissions from their items, newest first; `empty` is said when there are none."""
     footer = ["there are more: `-n 0` shows all"] if truncated else []
     made = listing(
@@ -85,10 +88,10 @@ def records(found: Sequence[Item], *, truncated: bool, scope: str | None = None,
         noun="submissions",
         ids="id",
         truncated=truncated,
-        extra={"scope": scope},
+        extra={"scope": scope.item},
         footer=footer,
     )
-    return replace(made, empty=empty or made.empty)
+    return scopes.with_sessions(replace(made, empty=empty or made.empty), scope, "session_title")
 
 
 def schemas() -> Mapping[str, Schema]:
@@ -97,7 +100,8 @@ def schemas() -> Mapping[str, Schema]:
         **{
             **{name: schema.maybe(schema.TEXT) for name in ("outcome", "project", "azure_name", "portal_url")},
             **dict.fromkeys(("ts", "id", "ticket", "mode", "template", "service", "name", "command"), schema.TEXT),
-            **{name: schema.maybe(schema.TEXT) for name in ("experiment", "sku", "image", "note", "agent", "session")},
+            **{name: schema.maybe(schema.TEXT) for name in ("experiment", "sku", "image", "note")},
+            **{name: schema.maybe(schema.TEXT) for name in ("agent", "session", "session_title")},
             "state": schema.of(RecordState),
             "job_state": schema.maybe(schema.of(JobState)),
             "shown_state": schema.TEXT,
@@ -111,4 +115,4 @@ def schemas() -> Mapping[str, Schema]:
             "version": schema.TEXT,
         }
     )
-    return {"journal.list": schema.listing(record, scope=schema.maybe(schema.TEXT))}
+    return {"journal.list": schema.listing(record, scope=scopes.item_schema())}

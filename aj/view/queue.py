@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aj.model.code import CodeRef
 from aj.model.ticket import Fault, Mode, Outcome, Submitted, TicketState
 from aj.view import schema
 from aj.view.document import Column, Form, listing, single
+from aj.view.scope import session_words
 from aj.wire import codec
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ FIELDS = (
     Column("retried_from"),
     Column("retried_as"),
     Column("environment", "env_names"),
+    Column("agent"),
+    Column("session", "session_text"),
 )
 
 
@@ -69,8 +73,15 @@ def item(ticket: Ticket, project: str | None = None) -> Item:
         "env_names": ticket.env_names,
         "agent": ticket.agent,
         "session": ticket.session,
+        "session_title": ticket.session_title,
         "project": project,
     }
+
+
+def row(ticket: Ticket, project: str | None = None) -> Item:
+    """Return a ticket as its table shows it."""
+    session = session_words(ticket.session, ticket.session_title)
+    return {**item(ticket, project), "session_text": session}
 
 
 def tickets(
@@ -99,7 +110,8 @@ def entry(ticket: Ticket, project: str | None = None) -> Document:
     """Make the document of one ticket."""
     said = ticket.error.details.get("last_lines") if ticket.error else None
     after = tuple(map(str, said)) if isinstance(said, list | tuple) else ()
-    return single("queue.entry", item(ticket, project), FIELDS, ids="ticket", after=after)
+    made = single("queue.entry", item(ticket, project), FIELDS, ids="ticket", after=after)
+    return replace(made, rows=[row(ticket, project)])
 
 
 def ticket_schema() -> Schema:
@@ -125,6 +137,7 @@ def ticket_schema() -> Schema:
         env_names=schema.NAMES,
         agent=schema.maybe(schema.TEXT),
         session=schema.maybe(schema.TEXT),
+        session_title=schema.maybe(schema.TEXT),
         project=schema.maybe(schema.TEXT),
     )
 

@@ -56,6 +56,7 @@ class Streams:
     out: BinaryIO | None
     err: BinaryIO | None
     asks: bool = False
+    in_is_terminal: bool = False
     out_is_terminal: bool = False
     err_is_terminal: bool = False
     encoding: str = "utf-8"
@@ -67,6 +68,7 @@ class Streams:
             sys.stdout.buffer if sys.stdout else None,
             sys.stderr.buffer if sys.stderr else None,
             asks=bool(sys.stdin and sys.stderr) and sys.stdin.isatty() and sys.stderr.isatty(),
+            in_is_terminal=bool(sys.stdin) and sys.stdin.isatty(),
             out_is_terminal=bool(sys.stdout) and sys.stdout.isatty(),
             err_is_terminal=bool(sys.stderr) and sys.stderr.isatty(),
             encoding=(sys.stdout.encoding if sys.stdout else None) or "utf-8",

@@ -73,6 +73,7 @@ class Targeting:
     timeout_s: float | None = None
     agent: str | None = None
     session: str | None = None
+    session_title: str | None = None
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,14 @@ class Shell:
 
     def __call__(self, *words: str, **variables: str) -> Ran:
         out, err = io.BytesIO(), io.BytesIO()
-        streams = Streams(out, err, asks=self.terminal, out_is_terminal=self.terminal, err_is_terminal=self.terminal)
+        streams = Streams(
+            out,
+            err,
+            asks=self.terminal,
+            in_is_terminal=self.terminal,
+            out_is_terminal=self.terminal,
+            err_is_terminal=self.terminal,
+        )
         settings = self.home.having(**variables).settings
         code = app.run(["-C", str(self.directory), *words], settings, streams)
         ran = Ran(code, out.getvalue(), err.getvalue().decode())

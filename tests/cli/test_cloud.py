@@ -182,10 +182,11 @@ def test_jobs_of_a_workspace_are_listed(place: Place) -> None:
         (("--ws", "ws-one", "-s", "Running", "-n", "0"), ["job-3", "job-1"]),
         (("--ws", f"{ONE}/rg-one/ws-one", "--all"), ["job-3", "job-2", "job-1", "job-0"]),
         (("--ws", "*"), ["job-3", "job-2", "job-1", "job-0"]),
+        (("--cloud", "--session", "all"), ["job-3", "job-2", "job-1", "job-0"]),
     ):
         assert place("job", "list", "-o", "name", *words).out.split() == due, words
     cut = place("job", "list", "--cloud", "-n", "1", "--json").json
-    assert (cut["truncated"], cut["scope"]) == (True, f"ws-one ({ONE}/rg-one)")
+    assert (cut["truncated"], cut["scope"]["workspace"]) == (True, f"ws-one ({ONE}/rg-one)")
     assert [warning["code"] for warning in cut["warnings"]] == ["truncated"]
     assert "is no state" in place("job", "list", "--cloud", "-s", "success", code=2).err
     assert "is none of queued" in place("job", "list", "-s", "success", code=2).err

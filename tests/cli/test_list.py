@@ -78,7 +78,7 @@ def test_an_unknown_state_is_told_with_those_that_exist(filled: Shell) -> None:
 def test_json_carries_the_whole_record(filled: Shell) -> None:
     found = filled("list", "-n", "1", "--json").json
     assert found["truncated"] is True
-    assert found["scope"] == filled.home.project().key
+    assert (found["scope"]["project"], found["scope"]["session"]) == (filled.home.project().key, None)
     item = found["items"][0]
     assert (item["id"], item["shape"]["processes_per_node"], item["code"]["files"]) == ("00000009", 4, 3)
     assert item["job_state"] is None

@@ -24,6 +24,7 @@ from aj import (
     UserError,
     WorkloadWaitTimeout,
 )
+from aj.base.agents import Tag
 from aj.base.clock import SYSTEM
 from aj.base.errors import OutcomeUnknown
 from aj.base.settings import Settings
@@ -196,7 +197,7 @@ def test_arguments_are_read_strictly(home: Home) -> None:
             request.buckets(wrong, None)
     for asked in (Asking(), Asking(template="gpu", command="x")):
         with pytest.raises(UserError):
-            request.spec(asked, "1a2b3c4d", home.settings, None)
+            request.spec(asked, "1a2b3c4d", home.settings, None, Tag())
 
 
 def test_importing_aj_is_nearly_free_and_everything_it_names_is_there(programs: None) -> None:

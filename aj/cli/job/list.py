@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from aj.base.errors import OptionError
 from aj.base.noun import dataclass
 from aj.cli import recent, remote
+from aj.cli import scope as scopes
 from aj.cli.declare import Option, choice, duration, filled, whole
 from aj.cli.recent import SHOWN
 from aj.model.state import JobState
@@ -34,8 +35,8 @@ class Options:
     status: Annotated[
         tuple[str, ...], Option("-s --status", "in this state", "STATE", filled, repeats=True, values="job-state")
     ] = ()
-    agent: Annotated[str | None, Option("--agent", "made by this coding agent", "NAME", filled)] = None
-    session: Annotated[str | None, Option("--session", "made in this agent session", "ID", filled)] = None
+    agent: scopes.Agent = None
+    session: scopes.Session = None
     every_project: Annotated[bool, Option("--all-projects", "of every project")] = False
     cloud: Annotated[bool, Option("--cloud", "the jobs of the workspace instead, whoever submitted them")] = False
     experiment: Annotated[str | None, Option("-e --experiment", "of this experiment", "NAME", filled)] = None
@@ -65,20 +66,25 @@ def run(opts: Options, ctx: Context) -> int:
         if word not in STATES:
             raise OptionError(f"`--status`: `{word}` is none of {', '.join(STATES)}", hint="`--cloud` knows more")
 
+    scope, outside = scopes.of(ctx, opts.agent, opts.session, every_project=opts.every_project), 0
+
     def fits(item: Item) -> bool:
-        pairs = ((opts.agent, item["agent"]), (opts.session, item["session"]))
-        return all(wanted is None or wanted == given for wanted, given in pairs)
+        nonlocal outside
+        is_in = scope.takes(item["agent"], item["session"])
+        outside += not is_in
+        return is_in
 
     limit = 0 if opts.every else LIMIT if opts.limit is None else opts.limit
     items, truncated = recent.find(ctx, limit=limit, every=opts.every_project, states=opts.status, fits=fits)
-    ctx.screen.show(view.jobs(items, truncated=truncated, scope=None if opts.every_project else ctx.key))
+    ctx.screen.show(view.jobs(items, truncated=truncated, scope=scope))
+    scopes.tell(ctx, scope, outside=not items and outside > 0)
     return 0
 
 
 def _cloud(opts: Options, ctx: Context) -> int:
     """Print jobs of a workspace; exit code 1 when none of several could be asked is the daemon's error."""
     for name, value in (("--agent", opts.agent), ("--session", opts.session)):
-        if value is not None:
+        if value not in (None, scopes.ALL):
             raise OptionError(f"`{name}`: a workspace does not know it", hint="leave out what asks for the workspace")
     where = EVERY if opts.workspace == EVERY else remote.need_workspace(ctx, opts.workspace)
     query = JobQuery(

@@ -162,6 +162,7 @@ def _request(opts: Options, ctx: Context, aj_id: str) -> Request:
     from aj.template.build import Request
     from aj.template.shape import Asked, Given
 
+    tag = ctx.tag()
     return Request(
         id=aj_id,
         directory=ctx.directory,
@@ -178,8 +179,9 @@ def _request(opts: Options, ctx: Context, aj_id: str) -> Request:
         secrets=opts.secret,
         start_timeout_s=opts.timeout_s,
         max_runtime_s=opts.max_runtime_s,
-        agent=ctx.settings.get("AJ_AGENT"),
-        session=ctx.settings.get("AJ_SESSION"),
+        agent=tag.agent,
+        session=tag.session,
+        session_title=tag.title,
     )
 
 

@@ -17,7 +17,7 @@ HOUSE = str(Path(__file__).resolve().parents[3])
 LIMIT_S = 60.0
 
 
-@pytest.mark.rule("C-019", "C-041", "TD-02", "TD-04", "TD-16", "TD-25", "TD-26")
+@pytest.mark.rule("C-019", "C-041", "AG-02", "TD-02", "TD-04", "TD-16", "TD-25", "TD-26")
 def test_a_deployment_from_its_begin_to_its_end(live: Shell) -> None:
     assert "no deployments" in live("deployment", "list").err
     assert live("deployment", "status", "models").code == 3
@@ -32,10 +32,12 @@ def test_a_deployment_from_its_begin_to_its_end(live: Shell) -> None:
     assert live("deployment", "create", "empty").code == 2
     assert live("deployment", "create", "huge", "--replicas", "40", *program).code == 5
 
-    sent = live("job", "--deployment", "models", "--id", "work-1", "--timeout", "50s", "--wait", "--json")
+    agent = {"AJ_AGENT": "codex", "AJ_SESSION": "s1"}
+    sent = live("job", "--deployment", "models", "--id", "work-1", "--timeout", "50s", "--wait", "--json", **agent)
     assert sent.code == 0, sent.err
     job = sent.json["item"]["workload"]
     assert (job["id"], job["state"], job["claimed"], job["deploymentId"]) == ("work-1", "completed", True, "models")
+    assert (job["agent"], job["session"]) == ("codex", "s1")
     assert live("job", "--deployment", "models", "--id", "work-1").code == 5
     assert live("job", "submit", "--deployment", "models", "--id", "fail-1", "--wait").code == 1
     assert live("job", "--deployment", "models", "--id", "gate-1", "-o", "name").out == "gate-1\n"
