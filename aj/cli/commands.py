@@ -120,6 +120,7 @@ COMMANDS = (
         "wait until jobs have ended",
         "aj wait 1a2b3c4d && echo trained",
         "aj wait 1a2b3c4d 5e6f7a8b --timeout 2h",
+        "aj wait 1a2b3c4d --running && aj exec 1a2b3c4d hostname",
         exits=(2, 3, 4, 5, 6, 7, 124, 130),
         formats=("table", "json", "jsonl"),
         streams=True,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from aj.base import clock
-from aj.base.errors import AjError, JobFailed, gravest
+from aj.base.errors import AjError, JobFailed, OptionError, gravest
 from aj.base.noun import dataclass
 from aj.cli import follow, leaving, managed, remote, several
 from aj.cli.context import Context
@@ -36,6 +36,9 @@ class Options:
         float | None, Option("--timeout", "give up after this long; 0 looks once", "DURATION", duration)
     ] = None
     cleaned: Annotated[bool, Option("--cleaned", "until all that they left is cleaned up, too")] = False
+    running: Annotated[bool, Option("--running", "only until they run, as `exec` wants it; 1 if one ends badly")] = (
+        False
+    )
     exit_status: Annotated[bool, Option("--exit-status", "end with the job's own exit code")] = False
     workspace: Annotated[
         str | None, Option("--ws", "where to look for jobs that are not ours", "NAME", filled, values="workspace")
@@ -58,7 +61,9 @@ class News:
 
 
 def run(opts: Options, ctx: Context) -> int:
-    """Wait for all: 0 when all completed, 1 when any ended otherwise. Raises NotFound, TimedOut."""
+    """Wait for all: 0 when all completed, 1 when any ended otherwise. Raises NotFound, TimedOut, OptionError."""
+    if opts.running and opts.cleaned:
+        raise OptionError("`--running` and `--cleaned` do not go together", hint="what is cleaned up does not run")
     news: queue.Queue[News] = queue.Queue()
     for word in dict.fromkeys(opts.jobs):
         threading.Thread(target=_watch, args=(opts, ctx, word, news), name=f"wait {word}", daemon=True).start()
@@ -106,6 +111,8 @@ def _follow(opts: Options, ctx: Context, word: str, news: queue.Queue[News]) -> 
     if isinstance(found, Remote):
         for there in ctx.client.cloud_jobs.wait(found.workspace, found.name, timeout_s=_left(limit, ctx)):
             news.put(News(word, cloud=there, cloud_id=found.id))
+            if opts.running and there.state is JobState.RUNNING:
+                return
         return
     job_id = found.id
     shown, last = view.Shown(), None
@@ -114,6 +121,8 @@ def _follow(opts: Options, ctx: Context, word: str, news: queue.Queue[News]) -> 
         for event in events:
             news.put(News(word, event=event, job=answer.workload))
         last = answer.workload
+        if opts.running and last.state is JobState.RUNNING:
+            break
     assert last is not None, "a wait that ends well has seen the job"
     news.put(News(word, job=last))
 
@@ -138,7 +147,8 @@ def _tell(news: News, opts: Options, ctx: Context) -> int | None:
     if news.error is not None:
         return _tell_error(news, opts, ctx, news.error)
     if news.cloud is not None:
-        return tell_cloud(ctx, news.cloud_id, news.cloud)
+        code = tell_cloud(ctx, news.cloud_id, news.cloud)
+        return 0 if opts.running and news.cloud.state is JobState.RUNNING else code
     assert news.job is not None, "news without an error is about a job"
     if news.event is not None:
         if screen.format is Format.TABLE:
@@ -150,6 +160,8 @@ def _tell(news: News, opts: Options, ctx: Context) -> int | None:
         screen.item(view.result_item(news.job, clock.rfc3339(ctx.clock.now())))
     elif news.job.workdir and news.job.state is JobState.COMPLETED:
         screen.note(f"files of {news.job.id}: {view.files_text(news.job)}")
+    if opts.running and news.job.state is JobState.RUNNING:
+        return 0
     return follow.exit_code(news.job, passed_on=opts.exit_status)
 
 

@@ -37,6 +37,22 @@ def test_a_log_has_no_place_in_a_single_document(aj: Shell, form: str) -> None:
     assert (seen.code, seen.err.startswith(f"aj: `-o {form}` has no place for the log")) == (2, True)
 
 
+@pytest.mark.rule("C-022")
+def test_a_wait_for_the_beginning_ends_when_it_runs_and_tells_when_it_never_did(live: Shell) -> None:
+    live.write("code")
+    job = live("run", "-n", "1", "-o", "name", "sleep", "60").out.strip()
+    begun = live("wait", job, "--running", "--timeout", "50s")
+    assert begun.code == 0 and begun.out.splitlines()[-1].endswith("running")
+    assert live("exec", job, "true").code == 0
+    assert json.loads(live("wait", job, "--running", "-o", "jsonl").out.splitlines()[-1])["state"] == "running"
+    assert live("terminate", job, "--wait").code == 0
+    assert live("wait", job, "--running").code == 1
+    done = live("run", "-n", "1", "--wait", "--json", "true").json["item"]["id"]
+    assert live("wait", done, "--running").code == 0, "it ran, and ended well"
+    refused = live("wait", done, "--running", "--cleaned")
+    assert refused.code == 2 and "do not go together" in refused.err
+
+
 @pytest.mark.rule("C-014", "C-052")
 def test_a_record_of_the_result_ends_the_stream(live: Shell) -> None:
     live.write("bad.sh", "echo said; exit 3\n")
