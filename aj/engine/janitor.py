@@ -146,8 +146,7 @@ class Janitor:
             if not self._lifecycle.get(job.id).is_over:
                 return  # it was submitted again just now
             if age_s > self._keep.records_s:
-                jobs.remove(self._layout, job.id)
-                self._lifecycle.forget(job.id)
+                self._lifecycle.remove(job.id)
             elif age_s > self._keep.work_s and job.workdir is not None:
                 jobs.remove_tree(self._layout.job(job.id) / "work")
                 note = f"its files were removed {units.duration(age_s)} after the end"
