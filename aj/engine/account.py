@@ -79,11 +79,16 @@ class Account:
     def used(self, window: Window, session: str | None) -> Used:
         """Return what counts in a window against a budget; of one session, or of all."""
         living, now = _of(self._living(), session), self._clock.now()
+        ids = {job.id for job in living}
         with self._guard:
             self._open()
             spent = self._settled(window, session, now)
-            spent -= _sum((charge for job in living for charge in self._over.get(job.id, ())), window, now)
-        spent += _sum((charge for job in living for charge in charges(job)), window, now)
+            again = [charge for job_id in ids for charge in self._over.get(job_id, ()) if charge.ended_at is not None]
+            hosts = [charge for job_id, known in self._over.items() if job_id not in ids for charge in known]
+        # what another daemon drives is known as it was when this account was opened
+        hosts = [charge for charge in hosts if charge.ended_at is None and _is_of(charge, session)]
+        hosts += [charge for job in living for charge in charges(job)]
+        spent += _sum(hosts, window, now) - _sum(again, window, now)
         return Used(spent, sum(held(job, window, now) for job in living))
 
     def _settled(self, window: Window, session: str | None, now: float) -> int:
@@ -92,7 +97,7 @@ class Account:
         if key not in self._sums:
             over = (charge for hosts in self._over.values() for charge in hosts)
             found = {charge.key: charge for charge in (*self._removed.values(), *over)}
-            mine = (charge for charge in found.values() if session is None or charge.session == session)
+            mine = (charge for charge in found.values() if _is_of(charge, session))
             self._sums[key] = _sum((charge for charge in mine if charge.ended_at is not None), window, now)
         return self._sums[key]
 
@@ -131,6 +136,10 @@ def standing(living: Iterable[Workload], session: str | None) -> list[Charge]:
 
 def _of(living: Iterable[Workload], session: str | None) -> Sequence[Workload]:
     return [job for job in living if session is None or job.session == session]
+
+
+def _is_of(charge: Charge, session: str | None) -> bool:
+    return session is None or charge.session == session
 
 
 def _sum(found: Iterable[Charge], window: Window, now: float) -> int:

@@ -45,6 +45,8 @@ class Meter:
         if self.window is None:
             now = money.exact(self.used + self.held)
             return f"blocked by {self.cap.name}: rate {now}/h + {more}/h is over the cap of {limit}/h"
+        if needs > self.cap.amount:
+            return f"blocked by {self.cap.name}: {more} is due for it alone, and the cap is {limit}"
         spent = f"spent {money.text(self.used)}"
         if self.held:
             spent += f" and {money.text(self.held)} held for running jobs"

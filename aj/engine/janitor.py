@@ -101,6 +101,7 @@ class Janitor:
             job = self._lifecycle.note(job_id, cleaned_at=now, cleanup_error=None, **changes)
         self._is_done(job_id)
         self._cleaned(job)
+        self._look_again()  # its host is not paid for any more
         return job
 
     def _release(self, job_id: str) -> None:

@@ -187,7 +187,7 @@ class Spend:
         if asked.job is not None and not parts and not jobs.exists(self._layout, asked.job):
             raise NotFound(f"no job {asked.job}", code="no-such-job", hint="`aj list` shows them")
         return CostAnswer(
-            rfc3339(since),
+            rfc3339(since) if since else self._begin(asked.job, now),
             rfc3339(now),
             _summed("total", parts),
             _groups(parts, lambda part: part.agent or NOBODY),
@@ -196,6 +196,10 @@ class Spend:
             asked.job,
             self.account.warnings,
         )
+
+    def _begin(self, job: str | None, now: float) -> str:
+        """When a job was given its first host."""
+        return min((one.created_at for one in self.account.all() if one.job == job), default=rfc3339(now))
 
     def _parts(self, since: float, now: float) -> Iterator[_Part]:
         me = _user()

@@ -77,7 +77,7 @@ def cap(row: CapRow) -> Item:
         "resets_at": row.resets_at,
         "set_at": one.set_at,
         "cap_text": f"${one.usd}{hour}",
-        "used_text": f"{money.text(row.used)}{hour}",
+        "used_text": f"{money.text(row.used) if one.per else money.exact(row.used)}{hour}",
         "held_text": money.text(row.held),
     }
 
