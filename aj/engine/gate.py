@@ -13,7 +13,7 @@ from aj.base.noun import dataclass
 from aj.engine.account import due
 from aj.engine.lifecycle import has_host
 from aj.model import money
-from aj.model.spend import Cap, Prices, Window
+from aj.model.spend import Cap, Prices, Window, provider
 from aj.model.workload import Workload
 
 AGAIN_S = 10.0  # prices are changed by hand, and nobody tells
@@ -67,13 +67,15 @@ class Gate:
         self._now = now
         self._said = said
         self._fresh: Said = {}
+        self.asked: set[str] = set()
 
     def price(self, job: Workload) -> int | None:
         """Return what an hour of a host of this job costs."""
-        return self._prices.price(job.service)
+        return self._prices.price(provider(job))
 
     def refusal(self, job: Workload) -> str | None:
         """Say why a job may have no host yet, or None. One that has a host still is paid for already."""
+        self.asked.add(job.id)
         if has_host(job):
             return None
         if self._problem is not None:
@@ -107,7 +109,7 @@ class Gate:
 
     @property
     def held_back(self) -> Said:
-        """Those that were held back, and the words."""
+        """Those of the `asked` jobs that were held back, and the words."""
         return self._fresh
 
     def _told(self, job: Workload, cap: Cap | None, words: str) -> str:

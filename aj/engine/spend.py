@@ -21,6 +21,7 @@ from aj.engine.gate import Gate, Meter, Said
 from aj.model import money
 from aj.model.record import RecordState
 from aj.model.spend import Cap, Charge, Per, Prices, window
+from aj.model.state import JobState
 from aj.model.workload import Workload
 from aj.store import jobs, journal, lock, prices
 from aj.store import spend as store
@@ -55,6 +56,7 @@ class Spend:
         self._changed = changed
         self._driven = driven
         self._guard = threading.RLock()
+        self._turn = threading.RLock()
         self._prices: tuple[prices.Mark | None, Prices | ConfigError] = (None, Prices())
         self._caps: tuple[prices.Mark | None, tuple[Cap, ...]] = (None, ())
         self._said: Said = {}
@@ -90,10 +92,20 @@ class Spend:
                 found, meters, problem = Prices(), [], str(error)
             return Gate(meters, found, problem, self._clock.now(), self._said)
 
-    def remember(self, gate: Gate) -> None:
+    @contextlib.contextmanager
+    def deciding(self) -> Iterator[Gate]:
+        """Give the caps as they stand to the one who decides; nobody else lets a job start during the block."""
+        with self._turn:
+            gate = self.gate()
+            yield gate
+            self._remember(gate)
+
+    def _remember(self, gate: Gate) -> None:
         """Keep what was told to those that are held back."""
+        waiting = {job.id for job in self._living() if job.state is JobState.QUEUED}
         with self._guard:
-            self._said = gate.held_back
+            rest = {name: said for name, said in self._said.items() if name in waiting - gate.asked}
+            self._said = rest | gate.held_back
 
     def _meter(self, cap: Cap) -> Meter:
         if cap.per is None:

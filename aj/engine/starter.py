@@ -79,11 +79,10 @@ class Starter:
             now = self._clock.now()
             living = self._lifecycle.living()
             places = {name: place_of(driver) for name, driver in self._drivers.items()}
-            gate = self._spend.gate()
-            plan = scheduler.plan(living, places, now, gate)
-            self._spend.remember(gate)
             held_s = self._held_until - self._clock.monotonic()
-            self._act(plan if held_s <= 0 else _nothing_starts(plan), gate)
+            with self._spend.deciding() as gate:
+                plan = scheduler.plan(living, places, now, gate)
+                self._act(plan if held_s <= 0 else _nothing_starts(plan), gate)
             fenced_at = self._fence(living, now)
             overdue_at = self._end_overdue(living, now)
         moments = (plan.next_at, fenced_at, overdue_at, now + held_s if held_s > 0 else None)

@@ -144,12 +144,17 @@ class Charge:
         return self.job, self.created_at
 
 
+def provider(job: Workload) -> str:
+    """Return the service whose prices are a job's: a replica that takes it shares this machine with all the others."""
+    return "local" if job.targeted is not None else job.service
+
+
 def charges(job: Workload) -> tuple[Charge, ...]:
     """Return the hosts of a job as what they cost."""
     return tuple(
         Charge(
             job.id,
-            job.service,
+            provider(job),
             job.project_key,
             host.created_at,
             host.ended_at,

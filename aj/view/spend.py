@@ -193,6 +193,8 @@ def schemas() -> Mapping[str, Schema]:
         waiting=schema.NAMES,
         prices=schema.many(schema.record(service=schema.TEXT, kind=schema.TEXT, usd=number)),
         problem=maybe_text,
+        **dict.fromkeys(("rate_text", "day_text", "week_text", "month_text"), schema.TEXT),
+        prices_text=schema.NAMES,
     )
     some = {
         "name": schema.TEXT,
@@ -203,6 +205,8 @@ def schemas() -> Mapping[str, Schema]:
         "vms": whole,
         "hasSpot": schema.YES_NO,
         "workloadsWithoutPrice": whole,
+        "cost_text": maybe_text,
+        "duration_s": number,
     }
     groups = ("byAgent", "byUser", "byProvider")
     whole_cost = schema.record(

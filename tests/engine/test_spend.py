@@ -22,7 +22,7 @@ from aj.engine.gate import Gate, Meter
 from aj.engine.scheduler import Place
 from aj.model import money, spend
 from aj.model.record import Record, RecordState
-from aj.model.spend import Cap, Charge, Per, Prices, window
+from aj.model.spend import Cap, Per, Prices, window
 from aj.model.state import JobState
 from aj.model.workload import Host, Needs, Workload
 from aj.store import jobs, journal
@@ -30,7 +30,7 @@ from aj.store import spend as store
 from aj.wire.spend import ClearCap, CostQuery, SetCap
 from tests.conftest import Home, MovedClock
 from tests.engine.play import Play
-from tests.jobs import workload
+from tests.jobs import long_window, workload
 from tests.yard import PROJECT, Yard
 
 S = JobState
@@ -78,9 +78,7 @@ def budget(usd: int, used: int = 0, held: int = 0, session: str | None = None) -
 
 
 def queued(*ids: str, **changes: object) -> list[Workload]:
-    return [
-        workload(job_id, submitted_at=f"2026-01-31T12:00:{at:02d}Z", **changes) for at, job_id in enumerate(ids)
-    ]
+    return [workload(job_id, submitted_at=f"2026-01-31T12:00:{at:02d}Z", **changes) for at, job_id in enumerate(ids)]
 
 
 def plan(found: list[Workload], by: Gate, place: Place = ROOM) -> scheduler.Plan:
@@ -446,7 +444,9 @@ def test_costs_are_summed_by_agent_user_and_provider_and_what_has_no_price_is_co
         play.until(job_id, S.RUNNING)
     play.clock.at += 3600
     play.home.layout.prices.unlink()
-    sent = Record(rfc3339(play.clock.at), "dddddddd", "q-dddddddd", "direct", RecordState.SUBMITTED, None, "t", "sing", "n")
+    sent = Record(
+        rfc3339(play.clock.at), "dddddddd", "q-dddddddd", "direct", RecordState.SUBMITTED, None, "t", "sing", "n"
+    )
     journal.append(play.home.layout, PROJECT, replace(sent, agent="codex"))
     journal.append(play.home.layout, PROJECT, replace(sent, id="eeeeeeee", state=RecordState.FAILED))
     answer = play.engine.spend.cost(ALL)
@@ -527,7 +527,8 @@ def _job(number: int, known: list[tuple[int, int | None, int | None]]) -> Worklo
 @pytest.mark.rule("SC-12")
 def test_a_daemon_killed_between_holding_back_and_the_start_spends_once(yard: Yard) -> None:
     priced(yard.home, "1")
-    yard.engine.spend.set_cap(SetCap(1, Per.DAY))
+    per = long_window(SYSTEM.now())
+    yard.engine.spend.set_cap(SetCap(1, per))
     yard.engine.stop()
     ran = yard.root / "ran"
     argv = [sys.executable, "-m", "tests.engine.jobhost", str(yard.root), "00000001", f"echo ran >> {ran}; sleep 60"]
@@ -546,7 +547,7 @@ def test_a_daemon_killed_between_holding_back_and_the_start_spends_once(yard: Ya
     other = yard.shell("true")
     yard.until("00000001", S.RUNNING)
     limit = SYSTEM.monotonic() + 20
-    while "blocked by the daily budget" not in (yard.show(other).workload.waiting_for or ""):
+    while f"blocked by the {per.adjective} budget" not in (yard.show(other).workload.waiting_for or ""):
         assert SYSTEM.monotonic() < limit
         SYSTEM.sleep(0.01)
     (row,) = engine.spend.show().caps

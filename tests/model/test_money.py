@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from decimal import Decimal
 
 import pytest
@@ -19,7 +20,7 @@ HOUR = money.HOUR_US
 @given(PRICES, st.lists(st.integers(-HOUR, 30 * 24 * HOUR), min_size=1, max_size=20))
 def test_the_parts_of_a_time_cost_what_the_whole_does(price: int, cuts: list[int]) -> None:
     moments = [BEGAN + cut for cut in sorted(cuts)]
-    parts = [money.cost(price, BEGAN, since, until) for since, until in zip(moments, moments[1:])]
+    parts = [money.cost(price, BEGAN, since, until) for since, until in itertools.pairwise(moments)]
     assert sum(parts) == money.cost(price, BEGAN, moments[0], moments[-1])
     assert all(part >= 0 for part in parts)
 

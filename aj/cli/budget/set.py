@@ -32,5 +32,5 @@ def run(opts: Options, ctx: Context) -> int:
         hint = f"`aj budget set {opts.usd} --per month`"
         raise OptionError("`--per` is missing: day, week or month", hint=hint, code="missing-option")
     done = ctx.client.spend.set_cap(opts.usd, per=Per(opts.per), session=capped.session(opts.agent_session, ctx))
-    ctx.screen.show(view.done("set", done))
+    ctx.screen.show(view.done("set-cap", done))
     return 0

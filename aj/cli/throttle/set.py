@@ -24,5 +24,5 @@ class Options:
 def run(opts: Options, ctx: Context) -> int:
     """Set it. Raises UserError without a session where one is due."""
     done = ctx.client.spend.set_cap(opts.usd, session=capped.session(opts.agent_session, ctx))
-    ctx.screen.show(view.done("set", done))
+    ctx.screen.show(view.done("set-cap", done))
     return 0
