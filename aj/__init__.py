@@ -35,11 +35,13 @@ model/  nouns: frozen values without input, output or a clock
     job            A JobSpec: everything a user asked for, typed, with nothing left to look up in a template
     json           The one name for a JSON value
     log            Log bytes as they travel
+    money          Money in whole millionths of a US dollar, so that no sum drifts
     names          Names and ids: what a job is called, here and at each kind of place
     quota          Virtual clusters and what is left of them
     record         A journal record
     repository     The address of a repository
     sku            The SKU: what a machine must have, in one short word such as `2x80G8-A100-NvLink`
+    spend          What is spent: hosts with their prices, caps on what may be spent
     state          The states of a job, and every move that is allowed between them, with who makes it
     step           What happens while a job is being submitted, told step by step to whoever listens
     tally          Totals over many jobs
@@ -59,6 +61,7 @@ wire/  the contract of the socket
     messages       What crosses the socket besides the nouns themselves
     paths          The routes of the socket as names
     resources      Resources of Azure as they cross the socket
+    spend          What crosses the socket about spending
     version        Whether two sides fit
     watch          What crosses the socket about watches
 
@@ -79,11 +82,13 @@ store/  the door to the disk
     kubeconfig     A kubeconfig that gets one more cluster
     layout         The names of all files in the state directory, in one place
     lock           The only use of `filelock`
+    prices         The price table of the user
     pulled         What the last pull or push of a project's templates left
     queue          The queue of one project in the hands of its owner
     runtime        The runtime folder
     secrets        Secrets on disk
     skills         A copy of a skill in the folder of a coding agent
+    spend          Caps, and what jobs cost that are no longer on record
     tickets        Tickets on disk, for whoever looks
     toml_lines     Where a key stands in a TOML file
     traces         Traces: what was made on clusters for a submission and must not stay there for ever
@@ -236,6 +241,7 @@ backend/  the places that run jobs, a folder each
                    states tasks telling transfer variables volume
 
 engine/  what the product does; only inside the daemon
+    account        What was spent: hosts of jobs that are in memory, of those that are over
     artifacts      What a job reads from buckets and leaves in them, as the life of a job sees it
     attempt        The one try to submit one ticket
     buckets        The buckets of jobs
@@ -250,6 +256,7 @@ engine/  what the product does; only inside the daemon
     desk           One project's queue in the hands of this daemon
     drive          One job on its way from queued to its end, in a thread of its own
     engine         The engine: everything the daemon can be asked for, in one place
+    gate           Whether a job may have a host now, by what that costs
     hub            Events on their way out
     identity       Who is signed in
     images         Images of the service's own, by every name they have
@@ -276,6 +283,7 @@ engine/  what the product does; only inside the daemon
     services       Where the names of services lead
     sight          Where a watched job stands, whoever runs it
     skus           Machines that a job can ask for
+    spend          Spending: the prices, the caps, what may start because of them
     starter        Turning the plan of who starts into moves
     steps          What happens to a submission while it is carried out, on its way to whoever follows it
     storage        Buckets as people ask for them
@@ -311,6 +319,7 @@ daemon/routes/  its routes, one room a noun
     k8s            Routes of clusters looked at by hand
     logs           The route of logs
     queue          Routes of the queue
+    spend          Routes of spending
     submissions    Routes of submissions
     watches        Routes of watches
     workload       Routes that the replicas of a deployment ask, each with its token
@@ -339,6 +348,7 @@ client/  the caller's side of the socket
     presence       Who stands at the socket
     queue          The queue: tickets of this project or of all, one of them, and what can be done to it
     request        What the arguments of a Python program ask for
+    spend          Spending: what is spent, caps on it, and what everything has cost
     submissions    Submissions: promise one to the daemon, follow it to its outcome
     watches        Watches: jobs of which somebody wants to hear when they move
 
@@ -372,6 +382,7 @@ view/  values to lines
     screen         The terminal: the only room that writes to stdout or stderr, or asks a question
     skill          Copies of the skill as rows
     sku            Types of machines as rows, each with the SKU that asks for it
+    spend          Spending as rows
     submission     A submission: what was sent, queued or only rendered, and what to type next
     table          Rows as text: fitted and coloured for a terminal, tabs and full values for a pipe
     template       Templates as rows, as resolved YAML, and with the origin of every value

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from aj.model.code import CodePlan, CodeRef
 from aj.model.job import JobSpec, Shape
+from aj.model.spend import Per, window
 from aj.model.state import JobState
 from aj.model.workload import Needs, Workload
 from aj.pack import archive, walk
@@ -56,6 +57,11 @@ def workload(job_id: str = "1a2b3c4d", state: JobState = JobState.QUEUED, **chan
         needs=Needs(),
     )
     return replace(whole, **changes)  # type: ignore[arg-type]
+
+
+def long_window(now: float) -> Per:
+    """A window of a budget that does not end within the next hours, so that midnight changes no test."""
+    return next(per for per in reversed(Per) if window(per, now).ends_at > now + 7200)
 
 
 def packed(layout: Layout, root: Path, files: Mapping[str, str]) -> CodeRef:

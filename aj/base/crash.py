@@ -48,6 +48,8 @@ POINTS = (
     "upload.after-object",
     "sync.after-restore",
     "sync.after-last",
+    "spend.after-reservation",
+    "spend.after-settling",
 )
 
 

@@ -284,6 +284,7 @@ STATIC = {
     "job-state": JOB_STATES,
     "job-kind": ("automl", "command", "labeling", "pipeline", "spark", "sweep"),
     "storage": ("azure", "dir"),
+    "window": ("day", "week", "month"),
     "by": ("key", "sas", "sign-in"),
     "show": ("argv", "files", "body", "manifest"),
     "notify": ("desktop", "cmd:", "webhook:https://"),

@@ -64,10 +64,21 @@ def duration(word: str) -> float:
     return units.parse_duration(word)
 
 
+def dollars(word: str) -> int:
+    """Read an amount of US dollars above zero, in millionths."""
+    from aj.model import money  # 3 ms, only for who limits a cost
+
+    found = money.read(word.removeprefix("$"))
+    if not found:
+        raise ValueError("it is zero")
+    return found
+
+
 @dataclass(frozen=True)
 class Option:
     """A named option: `-t --template`. Without `value` it is a flag; with `repeats` it may be given again.
 
+    A `bare` one may stand without its value, which is then empty; so its value follows a `=`, never a space.
     `values` names the completion of its value: see `aj.cli.complete`.
     """
 
@@ -77,6 +88,7 @@ class Option:
     kind: Kind = text
     repeats: bool = False
     values: str = ""
+    bare: bool = False
 
     @property
     def spellings(self) -> tuple[str, ...]:

@@ -110,6 +110,8 @@ def _globals() -> Section:
 
 def _spelled(option: Option) -> str:
     named = ", ".join(option.spellings)
+    if option.bare:
+        return f"{named}[={option.value}]"
     return f"{named} {option.value}" if option.value else named
 
 

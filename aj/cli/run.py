@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from aj.base.errors import OptionError
 from aj.base.noun import dataclass
 from aj.cli import buckets, declare
-from aj.cli.declare import Option, Word, choice, duration, filled
+from aj.cli.declare import Option, Word, choice, dollars, duration, filled
 from aj.cli.notify import Notify
 
 if TYPE_CHECKING:
@@ -74,6 +74,9 @@ class Options:
     timeout_s: Annotated[
         float | None, Option("--timeout", "fail unless it has started within this long", "DURATION", duration)
     ] = None
+    max_cost: Annotated[int | None, Option("--max-cost", "end it when it has cost so many dollars", "USD", dollars)] = (
+        None
+    )
     experiment: Annotated[str | None, Option("--experiment", "the experiment", "NAME")] = None
     workspace: Annotated[str | None, Option("--ws", "the Azure ML workspace", "NAME", filled, values="workspace")] = (
         None

@@ -72,6 +72,7 @@ def recipe(opts: Options, ctx: Context, aj_id: str) -> Recipe:
         secrets=opts.secret,
         amlt=opts.amlt,
         start_timeout_s=opts.timeout_s,
+        max_cost=opts.max_cost,
         max_bytes=ctx.config.number("code.max_bytes"),
         agent=tag.agent,
         session=tag.session,

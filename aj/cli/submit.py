@@ -8,7 +8,7 @@ from aj.backend import registry
 from aj.base.clock import rfc3339
 from aj.base.errors import AjError, OptionError, UserError
 from aj.base.paths import PROJECT_FOLDER
-from aj.cli import leaving, managed, notify
+from aj.cli import forecast, leaving, managed, notify
 from aj.cli import spec as specs
 from aj.cli.code import notes
 from aj.model.step import Kind
@@ -74,6 +74,7 @@ def send(recipe: Recipe, opts: Manner, ctx: Context) -> int:
     check_sendable(built.spec)
     managed.refuse_waiting(built.spec, opts)
     tell_left_out(built.spec, ctx)
+    forecast.tell(built.spec, ctx)
     _check_format(opts, ctx)
     taken: list[Ticket] = []
     with leaving.telling(lambda: _tell_interrupted(built.spec, taken, opts, ctx)):

@@ -205,8 +205,8 @@ def _put(
         if given is not None:
             raise OptionError(f"`{name}` takes no value")
         value, taken = "", 0
-    elif given is not None:
-        value, taken = given, 0
+    elif given is not None or option.bare:
+        value, taken = given or "", 0
     elif following:
         value, taken = following[0], 1
     else:

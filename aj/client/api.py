@@ -86,6 +86,7 @@ class Client(client.Client):
         secrets: Sequence[str] = (),
         timeout: float | None = None,
         max_runtime: float | None = None,
+        max_cost: float | str | None = None,
         wait: bool = False,
     ) -> Job:
         """Submit a job and return its handle; it runs without this program from then on.
@@ -95,13 +96,13 @@ class Client(client.Client):
         `deployment`, to which a job carries its id alone. `gpu` is a count or such as `"h100:8"`;
         `cloud_config` names buckets (`input_bucket`, `output_bucket`, `checkpoint_bucket`), which
         `credential_name` opens. A job that has not started `timeout` seconds after its admission fails and
-        never runs. With `wait` the call returns once it has started: for a deployment, once a replica has
-        claimed it. Raises UserError, NotFound, Refused, AuthError, JobSubmissionUncertain when nobody knows
-        whether it was accepted, and with `wait` as `Job.wait_for_claim`.
+        never runs; one that has cost `max_cost` dollars is ended. With `wait` the call returns once it has
+        started: for a deployment, once a replica has claimed it. Raises UserError, NotFound, Refused, AuthError,
+        JobSubmissionUncertain when nobody knows whether it was accepted, and with `wait` as `Job.wait_for_claim`.
         """
         asked = Asking(
             image, command, template, directory, name, env, gpu, cpus, memory, spot, credential_name, cloud_config,
-            secrets, timeout, max_runtime,
+            secrets, timeout, max_runtime, max_cost,
         )  # fmt: skip
         if deployment is not None:
             return self._to_deployment(deployment, workload_id, asked, wait=wait)
@@ -193,5 +194,5 @@ def _of_its_own(asked: Asking) -> str | None:
     """Return the first argument that a job of a deployment cannot have, or None."""
     plain = Asking()
     names = ("image", "command", "template", "directory", "name", "env", "gpu", "cpus", "memory", "spot")
-    more = ("credential_name", "cloud_config", "secrets", "max_runtime")
+    more = ("credential_name", "cloud_config", "secrets", "max_runtime", "max_cost")
     return next((name for name in (*names, *more) if getattr(asked, name) != getattr(plain, name)), None)

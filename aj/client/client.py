@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from aj.client.k8s import K8s
     from aj.client.logs import Logs
     from aj.client.queue import Queue
+    from aj.client.spend import Spend
     from aj.client.submissions import Submissions
     from aj.client.watches import Watches
 
@@ -105,6 +106,13 @@ class Client:
         from aj.client.buckets import Buckets
 
         return Buckets(self._line)
+
+    @functools.cached_property
+    def spend(self) -> Spend:
+        """What is spent, and caps on it."""
+        from aj.client.spend import Spend
+
+        return Spend(self._line)
 
     @functools.cached_property
     def code(self) -> Code:

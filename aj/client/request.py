@@ -16,6 +16,7 @@ from aj.base.noun import dataclass
 from aj.base.paths import Project
 from aj.base.settings import Settings
 from aj.model import image as images
+from aj.model import money
 from aj.model.bucket import KEEP, Buckets, Wanted
 from aj.model.job import JobSpec
 from aj.model.json import Json
@@ -55,6 +56,7 @@ class Asking:
     secrets: Sequence[str] = ()
     timeout: float | None = None
     max_runtime: float | None = None
+    max_cost: float | str | None = None
 
 
 def spec(asked: Asking, aj_id: str, settings: Settings, project: Project | None, tag: Tag) -> JobSpec:
@@ -85,6 +87,7 @@ def spec(asked: Asking, aj_id: str, settings: Settings, project: Project | None,
         secrets=tuple(asked.secrets),
         start_timeout_s=asked.timeout,
         max_runtime_s=asked.max_runtime,
+        max_cost=None if asked.max_cost is None else _dollars(asked.max_cost),
         agent=tag.agent,
         session=tag.session,
         session_title=tag.title,
@@ -112,6 +115,17 @@ def gpus(word: str | int | None) -> int | None:
     if not kind or (colon and not (count.isascii() and count.isdecimal() and int(count) > 0)):
         raise UserError(f"gpu={word!r} is no GPU", hint='`gpu="h100"` or `gpu="h100:8"`', code="bad-gpu")
     return int(count) if colon else 1
+
+
+def _dollars(amount: float | str) -> int:
+    """Read what a job may cost, in millionths of a US dollar. Raises UserError."""
+    try:
+        found = money.read(str(amount))
+    except ValueError as error:
+        raise UserError(f"max_cost: {error}", code="bad-argument") from error
+    if not found:
+        raise UserError("max_cost is zero", hint="leave it out for no limit", code="bad-argument")
+    return found
 
 
 def buckets(given: Mapping[str, object], credential: str | None) -> Buckets | None:

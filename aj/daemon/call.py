@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from aj.base.errors import UserError
 from aj.base.noun import dataclass
-from aj.base.paths import Project
+from aj.base.paths import NO_PROJECT, Project
 from aj.daemon.engine import Engine
 from aj.daemon.front import Reply, Request
 from aj.daemon.stream import Line
@@ -52,6 +52,11 @@ class Call:
     def name(self) -> str:
         """The one segment that most paths have: a ticket, a key, the id of a job."""
         return self.segments[0]
+
+    @property
+    def key(self) -> str:
+        """The name of the caller's project in the state directory."""
+        return self.project.key if self.project else NO_PROJECT
 
     def decode(self, kind: type[T]) -> T:
         """Read the body strictly; an empty one is `{}`. Raises Malformed on bad JSON, else UserError with the path."""

@@ -65,6 +65,7 @@ from aj.wire.resources import (
     WorkspaceAnswer,
     WorkspaceList,
 )
+from aj.wire.spend import CapDone, ClearCap, CostAnswer, CostQuery, SetCap, SpendAnswer
 from aj.wire.watch import WatchDone, WatchList, WatchWish
 
 
@@ -236,6 +237,18 @@ class Watches(Protocol):
     def remove(self, project: str, job_id: str) -> WatchDone: ...
 
 
+class Spend(Protocol):
+    """What is spent, and caps on it."""
+
+    def show(self) -> SpendAnswer: ...
+
+    def set_cap(self, asked: SetCap) -> CapDone: ...
+
+    def clear_caps(self, asked: ClearCap) -> CapDone: ...
+
+    def cost(self, asked: CostQuery) -> CostAnswer: ...
+
+
 class Buckets(Protocol):
     """Buckets, transfers, credentials and secrets."""
 
@@ -288,6 +301,9 @@ class Engine(Protocol):
 
     @property
     def watches(self) -> Watches: ...
+
+    @property
+    def spend(self) -> Spend: ...
 
     @property
     def k8s(self) -> KubeLooks: ...

@@ -29,6 +29,7 @@ from aj.daemon.routes import (
     jobs,
     k8s,
     queue,
+    spend,
     submissions,
     watches,
     workload,
@@ -50,6 +51,7 @@ HANDLERS: Mapping[Route, Handler] = {
     **watches.HANDLERS,
     **k8s.HANDLERS,
     **buckets.HANDLERS,
+    **spend.HANDLERS,
 }
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}\Z", re.ASCII)
 

@@ -6,14 +6,17 @@ daemon that is killed anywhere leaves a job that was taken or one that was not. 
     - of one job at one point of its history, at most one execution ever succeeds in claiming it
     - a deadline that has passed without a claim ends the job in the same step that a claim would need
     - that a submission was claimed is never unsaid, but by the next submission
+    - a job whose share of the machine would pass a cap on spending is not taken
     - a replica holds no more jobs than it has slots; a slot is free when the work in it has certainly ended
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from aj.base import crash, units
@@ -21,10 +24,12 @@ from aj.base.clock import Clock, from_rfc3339, rfc3339
 from aj.base.errors import AjError, NotFound, Refused, UserError
 from aj.engine import scheduler
 from aj.engine.drive import GRACE_S, HOST_LOST, Log
-from aj.engine.lifecycle import Lifecycle
+from aj.engine.gate import Gate
+from aj.engine.lifecycle import Lifecycle, housed, without_host
 from aj.model.claim import LONGEST_MESSAGE, SAID, Bearer, Candidate, Ending, Execution, SelectedJob, Targeted
+from aj.model.spend import Prices
 from aj.model.state import JobState, Mover
-from aj.model.workload import Workload
+from aj.model.workload import Host, Workload
 from aj.store import claims
 from aj.store.layout import Layout
 
@@ -52,7 +57,10 @@ class Crew(Protocol):
 
 
 class Claims:
-    """The claims of all deployments. Safe to use from any thread. `released` is told of a freed slot."""
+    """The claims of all deployments. Safe to use from any thread. `released` is told of a freed slot.
+
+    `deciding` gives what may start by what it costs; a claim is decided within it.
+    """
 
     def __init__(
         self,
@@ -63,6 +71,7 @@ class Claims:
         *,
         released: Callable[[], None] = lambda: None,
         log: Log = lambda _: None,
+        deciding: Callable[[], AbstractContextManager[Gate]] = lambda: nullcontext(Gate((), Prices(), None, 0.0, {})),
     ) -> None:
         self._lifecycle = lifecycle
         self._layout = layout
@@ -70,6 +79,7 @@ class Claims:
         self._crew = crew
         self._released = released
         self._log = log
+        self._deciding = deciding
         self.guard = threading.RLock()
 
     # finding work
@@ -78,15 +88,29 @@ class Claims:
         """Return the job that this replica may claim next, waiting for one at most so long. Changes nothing."""
         limit = self._clock.monotonic() + wait_s
         while True:
-            found = self._first(who)
+            refused = self._refused(who.deployment)
+            found = self._first(who, refused)
             left_s = limit - self._clock.monotonic()
             if found is not None or left_s <= 0:
                 return found
-            due_s = self._next_due_s(who.deployment)
+            due_s = self._next_due_s(who.deployment, refused)
             pause_s = left_s if due_s is None else min(left_s, max(0.01, due_s))
-            self._lifecycle.wait(lambda: self._first(who) is not None, pause_s)
+            self._lifecycle.wait(partial(self._has_one, who, refused), pause_s)
 
-    def _first(self, who: Bearer) -> Candidate | None:
+    def _has_one(self, who: Bearer, refused: Collection[str]) -> bool:
+        return self._first(who, refused) is not None
+
+    def _refused(self, deployment: str) -> set[str]:
+        """Return the jobs in line that a cap on spending holds back, and tell them so."""
+        with self._deciding() as gate:
+            line = queue_of(self._lifecycle.living(), deployment)
+            told = {job.id: gate.refusal(job) for job in line}
+        for job in line:
+            if told[job.id] != job.waiting_for:
+                self._lifecycle.say_waiting(job.id, told[job.id])
+        return {job_id for job_id, words in told.items() if words is not None}
+
+    def _first(self, who: Bearer, refused: Collection[str]) -> Candidate | None:
         if not self._crew.may_claim(who):
             return None
         living = self._lifecycle.living()
@@ -94,13 +118,15 @@ class Claims:
             return None
         now = self._clock.now()
         line = scheduler.in_line(queue_of(living, who.deployment))
-        ready = (job for job in line if scheduler.due(job) <= now and not is_expired(job, now))
+        free = (job for job in line if job.id not in refused)
+        ready = (job for job in free if scheduler.due(job) <= now and not is_expired(job, now))
         return next((_candidate(job) for job in ready), None)
 
-    def _next_due_s(self, deployment: str) -> float | None:
+    def _next_due_s(self, deployment: str, refused: Collection[str]) -> float | None:
         now = self._clock.now()
         queued = queue_of(self._lifecycle.living(), deployment)
-        return min((at - now for job in queued if (at := scheduler.due(job)) > now), default=None)
+        again = [AGAIN_S] if refused else []
+        return min((*again, *(at - now for job in queued if (at := scheduler.due(job)) > now)), default=None)
 
     # taking it
 
@@ -122,7 +148,11 @@ class Claims:
                 raise Refused(f"execution {execution_id} is over", code=USED)
             self._expire(job)
             self._check_claim(who, self._lifecycle.get(job_id), revision, previous)
-            return self._take(who, job, execution_id)
+            with self._deciding() as gate:
+                refusal = gate.refusal(job)
+                if refusal is not None:
+                    raise _stale(f"job {job_id} is {refusal}")
+                return self._take(who, job, execution_id, gate.price(job))
 
     def _check_claim(self, who: Bearer, job: Workload, revision: int, previous: str | None) -> None:
         """Raise Refused unless the job waits where the replica saw it, and the replica has room for it."""
@@ -136,14 +166,14 @@ class Claims:
         if _taken(self._lifecycle.living(), who.deployment, who.slot) >= self._crew.places(who.deployment):
             raise _stale("every slot of this replica holds a job")
 
-    def _take(self, who: Bearer, job: Workload, execution_id: str) -> SelectedJob:
+    def _take(self, who: Bearer, job: Workload, execution_id: str, price: int | None) -> SelectedJob:
         target, now = _targeted(job), rfc3339(self._clock.now())
         held = Execution(execution_id, job.submission_revision, _last_id(target), who.slot, who.attempt, now)
         taken = replace(target, claimed=True, claimed_at=target.claimed_at or now, held=held)
         crash.point("claim.before-write")
-        moved = self._lifecycle.move(
-            job.id, S.RUNNING, Mover.DRIVER, targeted=taken, attempt=job.attempt + 1, retry=None, waiting_for=None
-        )
+        hosts = housed(job, now, price)
+        changes: dict[str, object] = {"targeted": taken, "hosts": hosts, "attempt": job.attempt + 1, "retry": None}
+        moved = self._lifecycle.move(job.id, S.RUNNING, Mover.DRIVER, None, waiting_for=None, **changes)
         crash.point("claim.after-write")
         return _selected(moved, held)
 
@@ -204,18 +234,19 @@ class Claims:
         state = {Ending.COMPLETED: S.COMPLETED, Ending.ERRORED: S.ERRORED, Ending.INVALID: S.INVALID}[said]
         reason = None if said is Ending.COMPLETED else said.value
         code = {Ending.COMPLETED: 0}.get(said)
-        return self._lifecycle.move(job.id, state, Mover.DRIVER, message, targeted=ended, reason=reason, exit_code=code)
+        over = {"targeted": ended, "hosts": self._given_back(job), "reason": reason, "exit_code": code}
+        return self._lifecycle.move(job.id, state, Mover.DRIVER, message, **over)
 
     def _again(self, job: Workload, ended: Targeted, message: str | None) -> Workload:
         """Put a job whose application wants another try back where it stood in the line, not due before a while."""
-        words = message or "the application asked for another try"
+        words, hosts = message or "the application asked for another try", self._given_back(job)
         if ended.retries >= MOST_TRIES:
             words = f"{MOST_TRIES} tries did not end it, the last time: {words}"
             return self._lifecycle.move(
-                job.id, S.FAILED, Mover.DRIVER, words, targeted=ended, reason="retries-exhausted"
+                job.id, S.FAILED, Mover.DRIVER, words, targeted=ended, hosts=hosts, reason="retries-exhausted"
             )
         later = scheduler.pause(ended.retries, words, self._clock.now())
-        self._lifecycle.move(job.id, S.RETRYING, Mover.DRIVER, words, targeted=ended, retry=later)
+        self._lifecycle.move(job.id, S.RETRYING, Mover.DRIVER, words, targeted=ended, hosts=hosts, retry=later)
         return self._lifecycle.move(job.id, S.QUEUED, Mover.SCHEDULER, words)
 
     def cleanup(self, who: Bearer, job_id: str, execution_id: str) -> None:
@@ -309,14 +340,20 @@ class Claims:
         ended, losses = self._freed(job, held, Ending.LOST, words), job.recoveries + 1
         # The first loss may be the machine's; a job that loses one replica after the other is slowed down.
         later = scheduler.pause(losses - 1, words, self._clock.now()) if losses > 1 else None
-        self._lifecycle.move(job.id, S.RECOVERING, Mover.MONITOR, words, targeted=ended, retry=later)
+        lost = {"targeted": ended, "hosts": self._given_back(job), "retry": later}
+        self._lifecycle.move(job.id, S.RECOVERING, Mover.MONITOR, words, **lost)
         if losses >= MOST_TRIES:
             self._lifecycle.move(job.id, S.FAILED, Mover.MONITOR, words, reason=HOST_LOST)
         else:
             self._lifecycle.move(job.id, S.QUEUED, Mover.MONITOR, words)
 
     def _release(self, job: Workload, held: Execution, ending: Ending) -> None:
-        self._lifecycle.note(job.id, targeted=self._freed(job, held, ending, None))
+        freed = self._freed(job, held, ending, None)
+        self._lifecycle.note(job.id, targeted=freed, hosts=self._given_back(job))
+
+    def _given_back(self, job: Workload) -> tuple[Host, ...]:
+        """Return the hosts of a job whose slot is free: its share of the machine costs nothing any more."""
+        return without_host(job, rfc3339(self._clock.now()), released=True)
 
     def _freed(self, job: Workload, held: Execution, ending: Ending, message: str | None) -> Targeted:
         """Return the job's part without a holder; what was over before is put on file first."""

@@ -103,6 +103,7 @@ def engine(settings: Settings, folders: Folders, clock: Clock) -> Engine[Jobs]:
         looks=azure.looks,
         deployments=functools.partial(_deployments, layout, settings, clock),
         watches=functools.partial(_watches, layout, settings, clock),
+        spend=lambda jobs: jobs.spend,
         storages=lambda: _storages(layout, _door(layout, settings, tokens), clock),
         steps=azure.steps,
         upkeep=Upkeep(Traces(layout.clusters), clock, lambda: azure.kube.care(), LOG.warning),

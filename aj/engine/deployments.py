@@ -23,6 +23,7 @@ from aj.engine.claims import EXPIRED, Claims, held_by, queue_of
 from aj.engine.crew import Crew
 from aj.engine.drive import Log
 from aj.engine.lifecycle import Lifecycle
+from aj.engine.spend import Spend
 from aj.model.claim import LONGEST_WAIT_S, Bearer, Candidate, ClaimState, Ending, SelectedJob, Targeted
 from aj.model.deployment import Deployment, DeploymentStatus, Holding, ReplicaState
 from aj.model.state import JobState
@@ -45,6 +46,10 @@ class Jobs(Protocol):
     @property
     def lifecycle(self) -> Lifecycle:
         """The one door through which a job changes its state."""
+
+    @property
+    def spend(self) -> Spend:
+        """What jobs cost, and what may start because of that."""
 
     def adopt(self, project_key: str) -> None:
         """Take up the unfinished jobs of a project that this daemon owns."""
@@ -76,7 +81,15 @@ class Deployments:
         self._open_project = open_project
         self._log = log
         self._crew = Crew(layout, clock, driver, log)
-        self._claims = Claims(jobs.lifecycle, layout, clock, self._crew, released=self._slot_is_free, log=log)
+        self._claims = Claims(
+            jobs.lifecycle,
+            layout,
+            clock,
+            self._crew,
+            released=self._slot_is_free,
+            log=log,
+            deciding=jobs.spend.deciding,
+        )
         self._crew.claims = self._claims
         self._changing = threading.Lock()
         self._owner: lock.Ownership | None = None

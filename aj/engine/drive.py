@@ -183,7 +183,8 @@ class Drive:
         if job.state is JobState.STARTING:
             # a start that an earlier daemon asked for may still be on its way: it finds this and goes away
             self._drivers[job.service].terminate(job, self._folder(job), 0)
-        self._lifecycle.move(job.id, JobState.TERMINATED, Mover.USER, "terminated before it ran", reason="terminated")
+        reason = job.reason or "terminated"
+        self._lifecycle.move(job.id, JobState.TERMINATED, Mover.USER, "terminated before it ran", reason=reason)
 
     # running
 

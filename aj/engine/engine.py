@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # what asks a cloud is imported with the first question
     from aj.engine.deployments import Deployments
     from aj.engine.kubejobs import KubeJobs
     from aj.engine.kubelooks import KubeLooks
+    from aj.engine.spend import Spend
     from aj.engine.storage import Storages
     from aj.engine.watches import Watches
 
@@ -78,6 +79,7 @@ class Engine(Generic[J]):
             "runs no deployments", "no-deployments"
         ),
         watches: Callable[[Engine[J]], Watches] = lambda _: _none("watches no jobs", "no-watches"),
+        spend: Callable[[J], Spend] = lambda _: _none("keeps no account", "no-account"),
         storages: Callable[[], Storages] = lambda: _none("knows no buckets", "no-buckets"),
         steps: Steps | None = None,
         upkeep: Upkeep | None = None,
@@ -111,6 +113,7 @@ class Engine(Generic[J]):
         self._make_deployments = deployments
         self._make_watches = watches
         self._make_looks = looks
+        self._spend_of = spend
         self._make_storages = storages
         self._upkeep = upkeep
         self._at_end = at_end
@@ -222,6 +225,11 @@ class Engine(Generic[J]):
         made = self._make_watches(self)
         self.hub.heard = made.nudge
         return made
+
+    @property
+    def spend(self) -> Spend:
+        """What jobs of our own cost, and caps on that."""
+        return self._spend_of(self.jobs)
 
     @functools.cached_property
     def buckets(self) -> Storages:

@@ -101,6 +101,7 @@ class Janitor:
             job = self._lifecycle.note(job_id, cleaned_at=now, cleanup_error=None, **changes)
         self._is_done(job_id)
         self._cleaned(job)
+        self._look_again()  # its host is not paid for any more
         return job
 
     def _release(self, job_id: str) -> None:
@@ -146,8 +147,7 @@ class Janitor:
             if not self._lifecycle.get(job.id).is_over:
                 return  # it was submitted again just now
             if age_s > self._keep.records_s:
-                jobs.remove(self._layout, job.id)
-                self._lifecycle.forget(job.id)
+                self._lifecycle.remove(job.id)
             elif age_s > self._keep.work_s and job.workdir is not None:
                 jobs.remove_tree(self._layout.job(job.id) / "work")
                 note = f"its files were removed {units.duration(age_s)} after the end"

@@ -23,7 +23,8 @@ from aj.engine.artifacts import Artifacts, NoArtifacts
 from aj.engine.drive import GRACE_S, Drive, Log, is_active
 from aj.engine.janitor import Janitor, Keep
 from aj.engine.lifecycle import Lifecycle
-from aj.engine.starter import Starter, place_of
+from aj.engine.spend import Spend
+from aj.engine.starter import MAX_RUNTIME, Starter, may_be_ended, place_of
 from aj.model import image as images
 from aj.model.code import CodeRef
 from aj.model.handle import Handle
@@ -96,8 +97,12 @@ class Jobs:
         self._threads: list[threading.Thread] = []
         self._works = False
         self._lifecycle = Lifecycle(layout, clock, self._changed)
+        self.spend = Spend(layout, clock, self._lifecycle.living, self._wake.set, frozenset(drivers))
+        self._lifecycle.books = self.spend.account
         carrier = Drive(self._lifecycle, layout, drivers, clock, self._stop, log, artifacts)
-        self._starter = Starter(self._lifecycle, layout, drivers, carrier, clock, self._begin, log, self._end_overdue)
+        self._starter = Starter(
+            self._lifecycle, layout, drivers, carrier, clock, self._begin, log, self._end_overdue, self.spend
+        )
         self._janitor = Janitor(
             self._lifecycle, layout, drivers, clock, keep, self._was_cleaned, artifacts, self._wake.set
         )
@@ -117,13 +122,15 @@ class Jobs:
         """Return the request with what must be known before it is admitted: what its image's tag means just now.
 
         Nothing is changed anywhere. Raises UserError on bad options, Refused when it is larger than the whole
-        place, NotFound or AuthError when the registry does not give the image, Unavailable when it cannot be asked.
+        place, ConfigError when the price table is wrong, NotFound or AuthError when the registry does not give the
+        image, Unavailable when it cannot be asked.
         """
         driver = self._driver(spec.service)
         if self.find(spec.id) is not None:
             return spec  # it is there already: nothing is looked up for it again
         scheduler.check_fits(driver.needs(spec), place_of(driver))
         self._artifacts.check(spec)
+        self.spend.prices()
         if spec.image is None or images.is_host(spec.image) or spec.image_digest is not None:
             return spec
         return replace(spec, image_digest=self._resolve(spec.image))
@@ -168,6 +175,7 @@ class Jobs:
             image_digest=spec.image_digest,
             spot=spec.spot,
             max_runtime_s=spec.max_runtime_s,
+            max_cost=spec.max_cost,
             workdir=str(jobs.work_folder(self._layout.job(spec.id), 0)),
             agent=spec.agent,
             session=spec.session,
@@ -354,7 +362,8 @@ class Jobs:
             return self._lifecycle.remember(job_id, **wish)
 
     def _terminate_waiting(self, job_id: str) -> None:
-        self._lifecycle.move(job_id, JobState.TERMINATED, Mover.USER, "terminated before it ran", reason="terminated")
+        reason = self._lifecycle.get(job_id).reason or "terminated"
+        self._lifecycle.move(job_id, JobState.TERMINATED, Mover.USER, "terminated before it ran", reason=reason)
 
     def preempt(self, job_id: str, can_restart: bool) -> JobAnswer:
         """Play the loss of a spot job's host; with `can_restart` that host comes back and is used once more.
@@ -378,14 +387,14 @@ class Jobs:
             driver.preempt(job, self._layout.job(job_id))
         return self.show(job_id)
 
-    def _end_overdue(self, job: Workload) -> None:
-        """End a job that has run as long as it may."""
+    def _end_overdue(self, job: Workload, reason: str) -> None:
+        """End a job that has run as long or has cost as much as it may."""
         try:
             with self._lifecycle.alone(job.id):
                 now = self._lifecycle.get(job.id)
-                if now.state is not JobState.RUNNING or now.terminating_since is not None:
+                if not may_be_ended(now) or (reason == MAX_RUNTIME and now.state is not JobState.RUNNING):
                     return
-                self._lifecycle.note(job.id, reason="max-runtime")
+                self._lifecycle.note(job.id, reason=reason)
                 self.terminate(job.id, None)
         except AjError as error:
             self._log(f"job {job.id} is not ended: {error}")  # looked at again in the next round
@@ -486,8 +495,7 @@ class Jobs:
         with self._lifecycle.alone(job_id):
             if not self._lifecycle.get(job_id).is_over:
                 raise Refused(f"job {job_id} was submitted again", code="not-ended")
-            jobs.remove(self._layout, job_id)
-            self._lifecycle.forget(job_id)
+            self._lifecycle.remove(job_id)
         return Done("deleted", detail=job_id)
 
     def stop(self) -> None:

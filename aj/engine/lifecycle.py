@@ -13,7 +13,9 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Protocol
 
+from aj.base import crash
 from aj.base.clock import Clock, from_rfc3339, rfc3339
 from aj.base.errors import AjError, Refused
 from aj.model.claim import Targeted
@@ -26,10 +28,29 @@ from aj.store.layout import Layout
 Publish = Callable[[Workload], None]
 
 
+class Books(Protocol):
+    """Who keeps account of what jobs cost, beyond the time that they are in memory or on record."""
+
+    def left(self, job: Workload) -> None:
+        """Hear of a job that nothing more will happen to for now. Its record stays."""
+
+    def settle(self, job: Workload) -> None:
+        """Write down what a job cost that is about to be removed. Raises AjError; it is not removed then."""
+
+
+class NoBooks:
+    """Nobody keeps account."""
+
+    def left(self, job: Workload) -> None: ...
+
+    def settle(self, job: Workload) -> None: ...
+
+
 class Lifecycle:
     """The jobs that this daemon drives, as they stand now. Safe to use from any thread."""
 
-    def __init__(self, layout: Layout, clock: Clock, publish: Publish) -> None:
+    def __init__(self, layout: Layout, clock: Clock, publish: Publish, books: Books | None = None) -> None:
+        self.books: Books = books or NoBooks()
         self._layout = layout
         self._clock = clock
         self._publish = publish
@@ -108,10 +129,21 @@ class Lifecycle:
 
     def forget(self, job_id: str) -> None:
         """Drop a job from memory, once nothing more will happen to it."""
+        job = self._jobs.get(job_id)
+        if job is not None:
+            self.books.left(job)
         with self._changed:
             self._jobs.pop(job_id, None)
             self._owed.pop(job_id, None)
             self._changed.notify_all()
+
+    def remove(self, job_id: str) -> None:
+        """Remove a job with everything it left, once it is written down what it cost. Raises NotFound, AjError."""
+        with self._turn(job_id):
+            self.books.settle(self.get(job_id))
+            crash.point("spend.after-settling")
+            jobs.remove(self._layout, job_id)
+            self.forget(job_id)
 
     def wait(self, until: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until the condition holds; it is asked anew after every change. False when the time is over."""
@@ -173,7 +205,7 @@ def _stamps(job: Workload, target: JobState, now: str) -> Mapping[str, object]:
     if target.is_final:
         return {"completed_at": now, "waiting_for": None, "retry": None}
     if target is JobState.PROVISIONING:
-        return {"setup_attempt": job.setup_attempt + 1, "waiting_for": None, "retry": None, "hosts": _housed(job, now)}
+        return {"setup_attempt": job.setup_attempt + 1, "waiting_for": None, "retry": None, "hosts": housed(job, now)}
     if target is JobState.STARTING:
         return {"attempt": job.attempt + 1}
     if target is JobState.RUNNING:
@@ -185,11 +217,16 @@ def _stamps(job: Workload, target: JobState, now: str) -> Mapping[str, object]:
     return {}
 
 
-def _housed(job: Workload, now: str) -> tuple[Host, ...]:
-    """The hosts of a job that begins its setup: the last one while it is of use, else one more."""
-    if job.host is not None and job.host.ended_at is None:
+def housed(job: Workload, now: str, price: int | None = None) -> tuple[Host, ...]:
+    """Return the hosts of a job that begins its setup: the last one while it is of use, else one more at a price."""
+    if has_host(job):
         return job.hosts
-    return (*job.hosts, Host(now))
+    return (*job.hosts, Host(now, price=price))
+
+
+def has_host(job: Workload) -> bool:
+    """Tell whether a job has a host that is paid for."""
+    return job.host is not None and job.host.ended_at is None
 
 
 def without_host(job: Workload, now: str, *, released: bool = False) -> tuple[Host, ...]:

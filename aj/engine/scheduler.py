@@ -3,7 +3,7 @@
 Strictly first come, first served by the time of submission: the oldest job that is due goes first, and
 while it does not fit, nothing younger overtakes it. So a large job never starves, and the place may
 stand partly idle before it starts. A job whose next try is not due yet keeps its place in the line but
-holds nobody up.
+holds nobody up, and neither does one that a cap on spending holds back.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from typing import Protocol
 
 from aj.base import text, units
 from aj.base.clock import rfc3339
@@ -46,6 +47,34 @@ class Plan:
     next_at: float | None = None
 
 
+class Gate(Protocol):
+    """What may start by what it costs. It counts what it lets through."""
+
+    def refusal(self, job: Workload) -> str | None:
+        """Say why a job may have no host yet, or None."""
+
+    def takes(self, job: Workload) -> None:
+        """Count a job that starts."""
+
+    @property
+    def next_at(self) -> float | None:
+        """When to look again at those that were refused."""
+
+
+class Open:
+    """No caps: everything may start."""
+
+    next_at: float | None = None
+
+    def refusal(self, job: Workload) -> str | None:
+        return None
+
+    def takes(self, job: Workload) -> None: ...
+
+
+OPEN = Open()
+
+
 @dataclass
 class _Free:
     """What is left of a place while a plan is made."""
@@ -79,8 +108,11 @@ class _Free:
         return None
 
 
-def plan(jobs: Iterable[Workload], places: Mapping[str, Place], now: float) -> Plan:
-    """Decide for all jobs of all projects. `now` is seconds since the epoch."""
+def plan(jobs: Iterable[Workload], places: Mapping[str, Place], now: float, gate: Gate = OPEN) -> Plan:
+    """Decide for all jobs of all projects. `now` is seconds since the epoch.
+
+    A job that the gate refuses holds nobody up: the younger ones may cost less, or be somebody else's.
+    """
     known = [job for job in jobs if job.service in places]
     free = {
         service: _free(place, [job for job in known if job.service == service]) for service, place in places.items()
@@ -103,13 +135,19 @@ def plan(jobs: Iterable[Workload], places: Mapping[str, Place], now: float) -> P
             waits[job.id] = _next_try(job, due_at)
             moments.append(due_at)
             continue
+        refusal = gate.refusal(job)
+        if refusal is not None:
+            waits[job.id] = refusal
+            continue
         reason = _reason(job, free[job.service], in_setup, heads)
         if reason is not None:
             waits[job.id] = reason
             heads.setdefault(job.service, job.id)
             continue
         starts[job.id] = free[job.service].take(job.needs)
+        gate.takes(job)
         in_setup += 1
+    moments.append(gate.next_at)
     return Plan(starts, waits, expired, min((at for at in moments if at is not None), default=None))
 
 

@@ -12,18 +12,23 @@ from dataclasses import replace
 from functools import partial
 
 from aj.backend.protocol import Driver
-from aj.base import units
+from aj.base import crash, units
 from aj.base.clock import Clock, from_rfc3339, rfc3339
 from aj.base.errors import AjError, Refused
 from aj.engine import scheduler
 from aj.engine.drive import GRACE_S, Drive, Log, is_active
-from aj.engine.lifecycle import Lifecycle, ran_s
+from aj.engine.gate import Gate
+from aj.engine.lifecycle import Lifecycle, has_host, housed, ran_s
+from aj.engine.spend import Spend
+from aj.model import money
 from aj.model.json import Json
+from aj.model.spend import spent
 from aj.model.state import JobState, Mover
 from aj.model.workload import Workload
 from aj.store.layout import Layout
 
 HELD = "the upgrade of the daemon"
+MAX_RUNTIME, MAX_COST = "max-runtime", "max-cost"
 PATIENCE_S = 30.0  # beyond the grace, for processes that were asked to end
 
 
@@ -39,7 +44,8 @@ class Starter:
         clock: Clock,
         begin: Callable[[Callable[[], None]], None],
         log: Log,
-        overdue: Callable[[Workload], None],
+        overdue: Callable[[Workload, str], None],
+        spend: Spend,
     ) -> None:
         self._lifecycle = lifecycle
         self._layout = layout
@@ -49,6 +55,7 @@ class Starter:
         self._begin = begin
         self._log = log
         self._overdue = overdue
+        self._spend = spend
         self._planning = threading.RLock()
         self._guard = threading.Lock()
         self._carried: set[str] = set()
@@ -73,21 +80,22 @@ class Starter:
             living = self._lifecycle.living()
             wanted = {job.service for job in living} & self._drivers.keys()
             places = {name: place_of(self._drivers[name]) for name in wanted}
-            plan = scheduler.plan(living, places, now)
             held_s = self._held_until - self._clock.monotonic()
-            self._act(plan if held_s <= 0 else _nothing_starts(plan))
+            with self._spend.deciding() as gate:
+                plan = scheduler.plan(living, places, now, gate)
+                self._act(plan if held_s <= 0 else _nothing_starts(plan), gate)
             fenced_at = self._fence(living, now)
             overdue_at = self._end_overdue(living, now)
         moments = (plan.next_at, fenced_at, overdue_at, now + held_s if held_s > 0 else None)
         return min((at for at in moments if at is not None), default=None)
 
-    def _act(self, plan: scheduler.Plan) -> None:
+    def _act(self, plan: scheduler.Plan, gate: Gate) -> None:
         for job_id, words in plan.waits.items():
             self._lifecycle.say_waiting(job_id, words)
         for job_id in plan.expired:
             self._try(job_id, partial(self._expire, job_id))
         for job_id, gpus in plan.starts.items():
-            self._try(job_id, partial(self._start, job_id, gpus))
+            self._try(job_id, partial(self._start, job_id, gpus, gate))
 
     def _try(self, job_id: str, act: Callable[[], None]) -> None:
         try:
@@ -100,13 +108,17 @@ class Starter:
     def _expire(self, job_id: str) -> None:
         job = self._lifecycle.get(job_id)
         waited = units.duration((job.deadline_at or 0) - from_rfc3339(job.submitted_at))
-        why = f"; it waited for {job.waiting_for}" if job.waiting_for else ""
+        why = _why(job.waiting_for)
         words = f"it could not start within {waited}{why}"
         self._lifecycle.move(job_id, JobState.FAILED, Mover.SCHEDULER, words, reason="claim-deadline-expired")
 
-    def _start(self, job_id: str, gpus: tuple[int, ...]) -> None:
+    def _start(self, job_id: str, gpus: tuple[int, ...], gate: Gate) -> None:
+        """Give a job a host, at the price of this moment: the record of that is what holds its money back."""
         facts: dict[str, Json] = {scheduler.GPUS: list(gpus)} if gpus else {}
-        self._lifecycle.move(job_id, JobState.PROVISIONING, Mover.SCHEDULER, facts=facts)
+        job = self._lifecycle.get(job_id)
+        hosts = housed(job, rfc3339(self._clock.now()), gate.price(job))
+        self._lifecycle.move(job_id, JobState.PROVISIONING, Mover.SCHEDULER, facts=facts, hosts=hosts)
+        crash.point("spend.after-reservation")
         self.carry(job_id)
 
     def carry(self, job_id: str) -> None:
@@ -143,16 +155,14 @@ class Starter:
         return min(moments, default=None)
 
     def _end_overdue(self, living: Sequence[Workload], now: float) -> float | None:
-        """End what has run as long as it may; return when the next one would have."""
+        """End what has run as long or has cost as much as it may; return when the next one would have."""
         moments = []
         for job in living:
-            if job.max_runtime_s is None or job.state is not JobState.RUNNING or job.terminating_since is not None:
-                continue
-            until = now + job.max_runtime_s - ran_s(job, rfc3339(now))
-            if until > now:
-                moments.append(until)
-            else:
-                self._begin(partial(self._overdue, job))
+            for until, reason in _limits(job, now):
+                if until > now:
+                    moments.append(until)
+                else:
+                    self._begin(partial(self._overdue, job, reason))
         return min(moments, default=None)
 
     def _force(self, job: Workload) -> None:
@@ -160,6 +170,33 @@ class Starter:
             self._drivers[job.service].teardown(job, self._layout.job(job.id))
         except (AjError, OSError) as error:
             self._log(f"job {job.id}: {error}")
+
+
+def _limits(job: Workload, now: float) -> Iterator[tuple[float, str]]:
+    """Yield when a job will have run too long or cost too much, each with the word for that end."""
+    if not may_be_ended(job):
+        return
+    if job.max_runtime_s is not None and job.state is JobState.RUNNING:
+        yield now + job.max_runtime_s - ran_s(job, rfc3339(now)), MAX_RUNTIME
+    if job.max_cost is None:
+        return
+    left, price = job.max_cost - spent(job, now), job.host.price if job.host is not None and has_host(job) else None
+    if left <= 0:
+        yield now, MAX_COST
+    elif price:
+        yield now + money.lasts_us(price, left) / 1e6, MAX_COST
+
+
+def may_be_ended(job: Workload) -> bool:
+    """Tell whether a limit still ends a job: not once its processes have ended, or its end was asked for."""
+    return not job.state.is_final and job.state is not JobState.FINALIZING and job.terminating_since is None
+
+
+def _why(waiting_for: str | None) -> str:
+    """Write what a job waited for, behind the sentence that it did not start."""
+    if waiting_for is None:
+        return ""
+    return f"; it was {waiting_for}" if waiting_for.startswith("blocked by ") else f"; it waited for {waiting_for}"
 
 
 def _nothing_starts(plan: scheduler.Plan) -> scheduler.Plan:

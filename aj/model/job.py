@@ -62,7 +62,8 @@ class JobSpec:
     mask of file modes; `config` is the merged template, which only the service's own options room looks into.
     Without `brings_code` the job is an image with its command alone, and no tree of files goes with it.
     `image_digest` is what the image's tag means, once somebody has looked. A `spot` job may lose its host and
-    goes on at another one. `secrets` are names; their values are read at each start.
+    goes on at another one. `secrets` are names; their values are read at each start. `max_cost` is in millionths of
+    a US dollar.
     """
 
     id: str
@@ -94,6 +95,7 @@ class JobSpec:
     image_digest: str | None = None
     spot: bool = False
     max_runtime_s: float | None = None
+    max_cost: int | None = None
 
 
 def injected(spec: JobSpec, *, accepted_at: str, digest: str | None, archive_sha256: str | None) -> dict[str, str]:

@@ -43,12 +43,14 @@ class Host:
     """One machine, or share of a machine, that a job was given. Times are RFC 3339 UTC.
 
     It is paid for from `created_at` to `ended_at`, whatever state the job is in. `released_at` is when the
-    place confirmed that nothing of it is left; until then no other is taken for the job.
+    place confirmed that nothing of it is left; until then no other is taken for the job. `price` is what an
+    hour of it cost when the job got it, in millionths of a US dollar; None when nobody had said it.
     """
 
     created_at: str
     ended_at: str | None = None
     released_at: str | None = None
+    price: int | None = None
 
     @property
     def is_awaiting_release(self) -> bool:
@@ -78,7 +80,8 @@ class Workload:
     `recover_for` says why its processes are being ended so that it runs again. `spot` jobs survive the loss of
     their host, which `preempted` says was asked for; `can_restart` then tells whether that host comes back.
     `hosts` are all it was given, the oldest first. `ran_s` counts the seconds that its processes ran before
-    the latest start, and `max_runtime_s` limits the whole. `image_digest` is what a tag meant at admission,
+    the latest start, and `max_runtime_s` limits the whole; `max_cost` limits what the hosts of this submission
+    cost, in millionths of a US dollar. `image_digest` is what a tag meant at admission,
     `attached` the buckets that were found then.
     `facts` belongs to the backend's driver: what it needs to go on after the daemon was killed.
     `targeted` is there when the job was sent to a deployment.
@@ -128,6 +131,7 @@ class Workload:
     hosts: tuple[Host, ...] = ()
     ran_s: float = 0.0
     max_runtime_s: float | None = None
+    max_cost: int | None = None
     image_digest: str | None = None
     attached: Attached | None = None
     workdir: str | None = None

@@ -17,6 +17,7 @@ README = """This folder belongs to `aj`. It holds, and nothing else does:
   buckets/               buckets of this machine: a folder each
   credentials/           what opens storage elsewhere; secrets/ what jobs are given; nobody prints either
   code/                  archives of submitted code, by digest
+  spend/                 caps on spending, and what jobs cost that are no longer on record
   clusters/              what was made on clusters and must not stay there: one file each
   dryrun/                what `aj run -d` wrote
   cache/                 what Azure told, with when it did; may be deleted at any time
@@ -93,6 +94,22 @@ class Layout:
         return self.code / f"{digest}.tar.gz"
 
     @property
+    def spend(self) -> Path:
+        return self.state / "spend"
+
+    @property
+    def caps(self) -> Path:
+        return self.spend / "caps.json"
+
+    @property
+    def caps_lock(self) -> Path:
+        return self.state / "locks" / "caps.lock"
+
+    @property
+    def ledger_lock(self) -> Path:
+        return self.state / "locks" / "ledger.lock"
+
+    @property
     def dryrun(self) -> Path:
         return self.state / "dryrun"
 
@@ -129,6 +146,10 @@ class Layout:
     @property
     def user_settings(self) -> Path:
         return self.folders.config / "aj.toml"
+
+    @property
+    def prices(self) -> Path:
+        return self.folders.config / "prices.toml"
 
     @property
     def socket(self) -> Path:

@@ -61,6 +61,7 @@ class Request:
     config: Mapping[str, Json] | None = field(default=None, repr=False)
     brings_code: bool = True
     max_runtime_s: float | None = None
+    max_cost: int | None = None
     buckets: Buckets | None = None
     secrets: tuple[str, ...] = ()
     amlt: bool = False
@@ -133,6 +134,7 @@ def build(resolved: Resolved | None, request: Request, *, options_of: OptionsOf)
         brings_code=request.brings_code,
         spot=reader.section("target").flag("spot") or False,
         max_runtime_s=job.seconds("timeout") if request.max_runtime_s is None else request.max_runtime_s,
+        max_cost=_max_cost(job, request, facts),
     )
     return Built(spec, tuple(issue.distinct(warnings)), command.file)
 
@@ -173,6 +175,18 @@ def _secrets(job: Reader, request: Request, facts: Facts) -> tuple[str, ...]:
             raise OptionError("secrets are for jobs of this machine", hint="`service: local`, or leave out `--secret`")
         raise issue.fatal([_not_here("secrets", arguments)])
     return found
+
+
+def _max_cost(job: Reader, request: Request, facts: Facts) -> int | None:
+    """Return what the job may cost, in millionths of a dollar. Raises TemplateError, OptionError."""
+    found = job.dollars("max_cost")
+    if facts.runs_here:
+        return found if request.max_cost is None else request.max_cost
+    if request.max_cost is not None:
+        raise OptionError("`--max-cost` is for jobs of this machine", hint="`service: local`, or leave it out")
+    if found is not None:
+        raise issue.fatal([_not_here("max_cost", job)])
+    return None
 
 
 def _not_here(key: str, reader: Reader) -> Issue:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from aj.base import text, units
 from aj.base.errors import Place
 from aj.base.noun import dataclass
-from aj.model import names
+from aj.model import money, names
 from aj.template import issue, tree
 from aj.template.issue import Issue
 from aj.template.tree import Items, Scalar, Section, Value
@@ -244,6 +244,23 @@ class Reader:
         except ValueError as error:
             self.wrong(key, f"`{self.at(key)}`: {error}")
             return None
+
+    def dollars(self, key: str) -> int | None:
+        """Read an amount of US dollars above zero, in millionths."""
+        node = self.node.given(key)
+        if node is None:
+            return None
+        if not isinstance(node, Scalar) or isinstance(node.value, bool):
+            self._due(node, self.at(key), "an amount of US dollars such as 2.40")
+            return None
+        try:
+            found = money.read(node.raw)
+        except ValueError as error:
+            self.wrong(key, f"`{self.at(key)}`: {error}")
+            return None
+        if not found:
+            self.wrong(key, f"`{self.at(key)}` is zero, and a job that may cost nothing never starts")
+        return found or None
 
     def unknown(self, known: Sequence[str], *, is_error: bool = False) -> None:
         """Note the keys that are none of the known ones, with the nearest of them."""

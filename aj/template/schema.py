@@ -93,7 +93,7 @@ def _shm_size(reader: Reader, key: str) -> None:
 
 
 TEXT, TEXTS, LINES, FLAG = Reader.text, Reader.texts, Reader.lines, Reader.flag
-QUANTITY, SECONDS = Reader.quantity, Reader.seconds
+QUANTITY, SECONDS, DOLLARS = Reader.quantity, Reader.seconds, Reader.dollars
 COUNT = _whole(0, 10**9)
 
 TOLERATION: Forms = {"key": TEXT, "operator": TEXT, "value": TEXT, "effect": TEXT, "tolerationSeconds": COUNT}
@@ -194,6 +194,7 @@ JOB: Forms = {
     "mpi": FLAG,
     "timeout": SECONDS,
     "start_timeout": SECONDS,
+    "max_cost": DOLLARS,
     "submit_args": _section(SUBMIT_ARGS),
 }
 CONFIG: Forms = {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from aj.base import clock, text, units
 from aj.base.noun import dataclass
+from aj.model import money, spend
 from aj.model.record import RecordState
 from aj.model.state import JobState
 from aj.model.workload import Event
@@ -34,7 +35,8 @@ LAST_EVENTS = 8  # an ordinary life and what happened lately of a longer one; `-
 # A status of which nothing is known yet.
 NOTHING: Item = {
     **dict.fromkeys(("workload", "cloud", "ticket", "jobsAhead", "retry", "retry_text", "logs")),
-    **dict.fromkeys(("processes_text", "files_text", "spot_text", "checkpoint", "checkpoint_where", "checkpoint_text")),
+    **dict.fromkeys(("processes_text", "files_text", "spot_text", "cost_text")),
+    **dict.fromkeys(("checkpoint", "checkpoint_where", "checkpoint_text")),
     "events": (),
     "eventsTotal": 0,
 }
@@ -72,6 +74,7 @@ FIELDS = (
     Column("started", "workload.startedAt", Form.TIME),
     Column("completed", "workload.completedAt", Form.TIME),
     Column("duration", "workload.duration_s", Form.SECONDS),
+    Column("cost", "cost_text"),
     Column("terminating since", "workload.terminatingSince", Form.TIME),
     Column("spot", "spot_text"),
     Column("cleanup pending", "workload.cleanupError"),
@@ -137,12 +140,48 @@ def record(job: Workload, now: float) -> Item:
         "imageDigest": job.image_digest,
         "spot": job.spot,
         "maxRuntime_s": job.max_runtime_s,
+        "maxCost": None if job.max_cost is None else money.number(job.max_cost),
+        **_costs(job, now),
         "vms": tuple(_host(host) for host in job.hosts),
     }
 
 
+def _costs(job: Workload, now: float) -> Item:
+    """What all its hosts have cost. Estimated while one of them still counts; null when one has no price."""
+    amount, hosts = _cost(job, now), spend.charges(job)
+    runs = any(charge.ended_at is None for charge in hosts)
+    return {
+        "totalCost": None if amount is None else money.number(amount),
+        "costSource": None if amount is None else "estimated" if runs else "actual",
+        "vmDurationMs": sum(charge.lasted_us(0, now) for charge in hosts) // 1000,
+        "vmCount": len(hosts),
+    }
+
+
+def _cost(job: Workload, now: float) -> int | None:
+    hosts = spend.charges(job)
+    if any(charge.price is None for charge in hosts):
+        return None
+    return sum(charge.cost(0, now) for charge in hosts)
+
+
+def _cost_text(job: Workload, now: float) -> str | None:
+    """Write what a job has cost, unless it is free."""
+    amount = _cost(job, now)
+    if not amount and job.max_cost is None:
+        return None
+    words = "unknown" if amount is None else money.text(amount)
+    return words if job.max_cost is None else f"{words} of at most {money.exact(job.max_cost)}"
+
+
 def _host(host: Host) -> Item:
-    return {"createdAt": host.created_at, "endedAt": host.ended_at, "releasedAt": host.released_at}
+    price = None if host.price is None else money.number(host.price)
+    return {
+        "createdAt": host.created_at,
+        "endedAt": host.ended_at,
+        "releasedAt": host.released_at,
+        "pricePerHour": price,
+    }
 
 
 def recorded(record: Record) -> Item:
@@ -276,6 +315,7 @@ def status_item(answer: JobAnswer, now: float) -> Item:
         "processes_text": _processes_text(job),
         "files_text": files_text(job),
         "spot_text": _spot_text(job),
+        "cost_text": _cost_text(job, now),
         "checkpoint": bucket.checkpoint_item(answer.checkpoints),
         "checkpoint_where": bucket.checkpoint_where(answer.checkpoints),
         "checkpoint_text": bucket.checkpoint_text(answer.checkpoints, now),
@@ -432,7 +472,14 @@ def job_schema() -> Schema:
         imageDigest=maybe_text,
         spot=schema.YES_NO,
         maxRuntime_s=maybe_number,
-        vms=schema.many(schema.record(createdAt=schema.TEXT, endedAt=maybe_text, releasedAt=maybe_text)),
+        maxCost=maybe_number,
+        totalCost=maybe_number,
+        costSource=schema.maybe(schema.one_of("actual", "estimated")),
+        vmDurationMs=maybe_whole,
+        vmCount=maybe_whole,
+        vms=schema.many(
+            schema.record(createdAt=schema.TEXT, endedAt=maybe_text, releasedAt=maybe_text, pricePerHour=maybe_number)
+        ),
     )
 
 
@@ -473,6 +520,7 @@ def schemas() -> Mapping[str, Schema]:
         processes_text=maybe_text,
         files_text=maybe_text,
         spot_text=maybe_text,
+        cost_text=maybe_text,
         checkpoint=schema.maybe(bucket.checkpoint_schema()),
         checkpoint_where=maybe_text,
         checkpoint_text=maybe_text,

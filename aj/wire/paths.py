@@ -108,6 +108,11 @@ WORK_CANCELLATION = Route(
 WORK_OUTCOME = Route("POST", "/v1/deployments/{name}/jobs/{id}/outcome", "workload")
 WORK_CLEANUP = Route("POST", "/v1/deployments/{name}/jobs/{id}/cleanup", "workload")
 
+SPEND = Route("GET", "/v1/spend", "spend")
+CAP_SET = Route("POST", "/v1/spend/caps", "spend", holds=True, keyed=True)
+CAP_CLEAR = Route("POST", "/v1/spend/clear", "spend", holds=True, keyed=True)
+COST = Route("GET", "/v1/cost", "spend", ("job", "period_s", "agent", "session", "all"), holds=True)
+
 CODE_PRUNE = Route("POST", "/v1/code/prune", "code", holds=True, keyed=True)
 
 _PLACE = ("context", "namespace", "kubeconfig")

@@ -15,6 +15,7 @@ from aj.model.claim import Bearer, Candidate, ClaimState, Ending, Execution, Tar
 from aj.model.state import JobState, Mover
 from aj.model.workload import Workload
 from aj.store import claims as ledger
+from aj.wire.spend import CostQuery, SetCap
 from tests.conftest import Home, MovedClock
 from tests.engine.claim_proof import Still
 from tests.jobs import workload
@@ -283,3 +284,66 @@ def test_a_ledger_forgives_what_a_crash_left(rig: Rig) -> None:
         out.write(b'{"id": 3}\nnonsense\n{"id": "torn')
     assert ledger.read(folder) == [over]
     assert ledger.find(folder, "x1") == over and ledger.find(folder, "x2") is None
+
+
+# What a claim costs
+
+
+def capped(rig: Rig, usd: int, price: str = "1") -> None:
+    """Let this machine cost something, and let claims be decided by that."""
+    prices = rig.home.layout.prices
+    prices.parent.mkdir(parents=True, exist_ok=True)
+    prices.write_text(f"local = {price}\n")
+    rig.jobs.spend.set_cap(SetCap(usd))
+    crew, lifecycle = rig.crew, rig.jobs.lifecycle
+    rig.claims = Claims(lifecycle, rig.home.layout, rig.clock, crew, deciding=rig.jobs.spend.deciding)
+
+
+@pytest.mark.rule("SC-07", "SC-08", "TD-07")
+def test_a_claim_that_would_pass_a_cap_is_refused_in_the_step_that_would_take_the_job(rig: Rig) -> None:
+    capped(rig, 1)
+    rig.admit("a")
+    rig.admit("b")
+    seen = rig.claims.candidate(TWO, 0)
+    assert seen is not None and seen.job_id == "a"
+    rig.take(ONE, "x1")
+    assert rig.claims.candidate(TWO, 0) is None, "nothing is left for it"
+    words = "blocked by throttle: rate $1.00/h + $1.00/h is over the cap of $1/h"
+    assert rig.job("b").waiting_for == words
+    with pytest.raises(Refused, match="blocked by throttle") as error:
+        rig.claims.claim(TWO, "b", "x2", 0, None)
+    assert error.value.code == "candidate-stale" and rig.job("b").state is S.QUEUED
+    rig.claims.outcome(ONE, "a", "x1", Ending.COMPLETED, None)
+    assert rig.take(TWO, "x2").job_id == "b"
+    assert rig.job("b").waiting_for is None
+
+
+@pytest.mark.rule("LC-17", "SC-10")
+def test_a_job_of_a_deployment_costs_from_its_claim_until_its_slot_is_free(rig: Rig) -> None:
+    capped(rig, 9)
+    rig.admit("a")
+    rig.clock.move(3600)
+    rig.take(ONE, "x1")
+    rig.clock.move(1800)
+    rig.claims.terminate("a", None)
+    rig.clock.move(1800)
+    assert rig.jobs.spend.cost(CostQuery("a")).total.running == 1, "its slot is not free yet"
+    rig.claims.cleanup(ONE, "a", "x1")
+    rig.clock.move(3600)
+    total = rig.jobs.spend.cost(CostQuery("a"))
+    assert (total.total.cost, total.total.running) == (1_000_000, 0)
+    assert [one.name for one in total.providers] == ["local"]
+
+
+def test_each_try_of_a_job_of_a_deployment_costs_by_itself(rig: Rig) -> None:
+    capped(rig, 9)
+    rig.admit("a")
+    rig.take(ONE, "x1")
+    rig.clock.move(1800)
+    rig.claims.outcome(ONE, "a", "x1", Ending.RETRYABLE, "again")
+    rig.clock.move(3600)
+    rig.take(ONE, "x2")
+    rig.clock.move(1800)
+    rig.claims.outcome(ONE, "a", "x2", Ending.COMPLETED, None)
+    answer = rig.jobs.spend.cost(CostQuery("a")).total
+    assert (answer.cost, answer.hosts, answer.running) == (1_000_000, 2, 0)

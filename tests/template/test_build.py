@@ -318,3 +318,28 @@ def test_a_spec_crosses_the_wire_and_its_service_reads_the_same_options(tmp_path
     there = parse(tree.section_of(arrived.config))
     assert replace(here.facts, warnings=()) == replace(there.facts, warnings=())
     assert replace(here, facts=there.facts) == there  # type: ignore[type-var]
+
+
+# What a job may cost
+
+
+@pytest.mark.rule("SC-11")
+def test_what_a_job_may_cost_comes_from_the_template_or_the_command_line(tmp_path: Path) -> None:
+    text = LOCAL + "    max_cost: 2.50\n"
+    assert built(tmp_path, LOCAL).spec.max_cost is None
+    assert built(tmp_path, text).spec.max_cost == 2_500_000
+    assert built(tmp_path, text, request=request(tmp_path, max_cost=7)).spec.max_cost == 7
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "much", "true", "[1]", "0.0000001", "'NaN'", "{usd: 1}"])
+def test_what_is_no_amount_is_told_at_its_place(tmp_path: Path, value: str) -> None:
+    with pytest.raises(TemplateError, match=r"max_cost") as error:
+        built(tmp_path, LOCAL + f"    max_cost: {value}\n")
+    assert error.value.place is not None and error.value.place.line == LOCAL.count("\n") + 1
+
+
+def test_what_a_job_elsewhere_may_cost_is_nobodys_to_watch(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="`--max-cost` is for jobs of this machine"):
+        built(tmp_path, SING, request=request(tmp_path, max_cost=7))
+    with pytest.raises(TemplateError, match="`max_cost` is for jobs of this machine"):
+        built(tmp_path, SING.rstrip("\n") + "\n    max_cost: 5\n")

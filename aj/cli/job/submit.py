@@ -9,7 +9,7 @@ from aj.base import units
 from aj.base.errors import OptionError, UserError
 from aj.base.noun import dataclass
 from aj.cli import buckets, hints
-from aj.cli.declare import Option, Word, choice, duration, filled, whole
+from aj.cli.declare import Option, Word, choice, dollars, duration, filled, whole
 from aj.cli.notify import Notify
 
 if TYPE_CHECKING:
@@ -88,6 +88,9 @@ class Options:
         float | None,
         Option("--max-runtime", "end it when it has run so long, over all its starts", "DURATION", duration),
     ] = None
+    max_cost: Annotated[int | None, Option("--max-cost", "end it when it has cost so many dollars", "USD", dollars)] = (
+        None
+    )
     queue: Annotated[bool, Option("--queue", "stand in line, and return as soon as that is certain")] = False
     notify: Notify = ()
     wait: Annotated[bool, Option("--wait", "until the job has ended")] = False
@@ -179,6 +182,7 @@ def _request(opts: Options, ctx: Context, aj_id: str) -> Request:
         secrets=opts.secret,
         start_timeout_s=opts.timeout_s,
         max_runtime_s=opts.max_runtime_s,
+        max_cost=opts.max_cost,
         agent=tag.agent,
         session=tag.session,
         session_title=tag.title,

@@ -1,0 +1,1 @@
+"""aj budget: what may be spent in a day, a week or a month."""

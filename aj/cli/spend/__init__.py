@@ -1,0 +1,1 @@
+"""aj spend: what is spent just now."""

@@ -1,0 +1,1 @@
+"""aj throttle: what may be spent an hour."""
