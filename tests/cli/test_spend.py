@@ -109,7 +109,7 @@ def test_budgets_of_everybody_and_of_a_session(dear: Shell) -> None:
     assert dear("terminate", "--grace", "0s", mine, held_back, others, short).code == 0
 
 
-@pytest.mark.rule("C-027", "AG-06", "SC-03", "SC-14")
+@pytest.mark.rule("C-027", "AG-06", "AG-07", "SC-03", "SC-14")
 def test_what_jobs_cost_is_told_before_while_and_after(dear: Shell) -> None:
     assert "no costs" in dear("cost").err
     sent = dear("job", "local/host", "--max-cost", "7200", "--", "sleep", "60", AJ_AGENT="codex", AJ_SESSION="s1")
@@ -138,6 +138,12 @@ def test_what_jobs_cost_is_told_before_while_and_after(dear: Shell) -> None:
     by_agent = dear("cost", "--agent", "codex", "--json").json
     assert by_agent["total"]["cost"] == whole["byAgent"]["codex"]["cost"]
     assert dear("cost", "--session", "s9", "--json").json["items"] == []
+    own = dear("cost", "--json", CODEX_THREAD_ID="s1")
+    assert own.json["total"] == by_agent["total"] and own.json["scope"]["own"]
+    assert "only of this session, s1" in own.err
+    none = dear("cost", CODEX_THREAD_ID="s9")
+    assert none.rows == [] and "there are others outside it: `--session all`" in none.err
+    assert dear("cost", "--session", "all", "--json", CODEX_THREAD_ID="s9").json["total"] == whole["total"]
     assert dear("cost", "--period", "1d", "--all-projects").rows[0][0] == "agent"
     assert dear("cost", "ffffffff").code == 3
     for words in ("12h", "91d", "x"):
