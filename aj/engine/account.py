@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from aj.base.clock import Clock, from_rfc3339, rfc3339
+from aj.base.clock import Clock, rfc3339
 from aj.base.noun import dataclass
 from aj.model import money
 from aj.model.spend import Charge, Window, charges, reserve
@@ -18,7 +18,7 @@ from aj.store import jobs
 from aj.store import spend as store
 from aj.store.layout import Layout
 
-KEPT_S = 100 * 86400.0  # the longest question is about 90 days
+KEPT_S = 100 * 86400.0  # of removed jobs: the longest question is about 90 days
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,7 @@ class Account:
         told: list[str] = []
         begin = self._clock.now() - KEPT_S
         for job in jobs.listing(self._layout, told.append):
-            if any(_is_recent(charge, begin) for charge in charges(job)):
-                self._over[job.id] = charges(job)
+            self._over[job.id] = charges(job)
         self._removed = {charge.key: charge for charge in store.settled(self._layout, told.append, rfc3339(begin)[:7])}
         self.warnings = tuple(told)
         self._is_open = True
@@ -144,7 +143,3 @@ def _is_of(charge: Charge, session: str | None) -> bool:
 
 def _sum(found: Iterable[Charge], window: Window, now: float) -> int:
     return sum(charge.cost(window.begins_at, now, window.ends_at) for charge in found if charge.price)
-
-
-def _is_recent(charge: Charge, begin: float) -> bool:
-    return charge.ended_at is None or from_rfc3339(charge.ended_at) >= begin

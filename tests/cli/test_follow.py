@@ -17,7 +17,9 @@ def test_one_document_holds_the_end_of_the_job(live: Shell) -> None:
     seen = live("run", "--wait", "--json", "true")
     item = seen.json["item"]
     same = live("status", item["id"], "--json").json["item"]["workload"]
-    same |= {key: item["job"][key] for key in ("cleanedAt", "vms")}  # the cleaning goes on after the end
+    same |= {
+        key: item["job"][key] for key in ("cleanedAt", "vms", "costSource", "vmDurationMs")
+    }  # the cleaning goes on after the end
     assert (seen.code, item["job"]) == (0, same)
     assert (item["job"]["state"], item["job"]["exitCode"]) == ("completed", 0)
     failed = live("run", "--wait", "--exit-status", "--json", "bad.sh")

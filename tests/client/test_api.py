@@ -195,7 +195,9 @@ def test_arguments_are_read_strictly(home: Home) -> None:
     for wrong in ({"ouput_bucket": "x"}, {"output_bucket": 3}, {"output_bucket": "x", "checkpoint_keep": 0}):
         with pytest.raises(UserError, match="cloud_config"):
             request.buckets(wrong, None)
-    for asked in (Asking(), Asking(template="gpu", command="x")):
+    assert request.spec(Asking(command="x", max_cost=2.5), "1a2b3c4d", home.settings, None).max_cost == 2_500_000
+    limits = [Asking(command="x", max_cost=limit) for limit in (0, -1, "much", float("nan"))]
+    for asked in (Asking(), Asking(template="gpu", command="x"), *limits):
         with pytest.raises(UserError):
             request.spec(asked, "1a2b3c4d", home.settings, None, Tag())
 
