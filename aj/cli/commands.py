@@ -521,6 +521,7 @@ COMMANDS = (
         "k8s jobs",
         "jobs of Volcano in a namespace",
         "aj k8s jobs",
+        "aj k8s jobs -s pending --queue research",
         "aj k8s jobs 1a2b3c4d",
         exits=(2, 3, 4, 5, 7),
         kind="k8s.jobs",

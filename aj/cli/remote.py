@@ -154,9 +154,12 @@ def _of(written: str | None, aj_id: str, ticket: Ticket | None) -> Remote | None
 
 
 def chosen(ctx: Context, workspace: str | None) -> str | None:
-    """Return the word for the workspace that is meant: `--ws`, AJ_WORKSPACE, the settings; None without any."""
+    """Return the word for the workspace that is meant: `--ws`, AJ_WORKSPACE, the settings; None without any.
+
+    A place on a cluster is a word of its own: `volcano://context/namespace`.
+    """
     if workspace is not None:
-        return workspace.replace("/", ":")
+        return workspace if "://" in workspace else workspace.replace("/", ":")
     setting = ctx.config.setting("workspace.name")
     if ctx.config.text("workspace.name") is None:
         return None

@@ -43,6 +43,8 @@ def run(opts: Options, ctx: Context) -> int:
         answer = ctx.client.cloud_jobs.show(what.workspace, what.name)
         ctx.tell_warnings(answer.warnings, code="azure")
         ctx.screen.show(view.remote(answer.job, what.ticket))
+        if answer.by_hand:
+            ctx.screen.note(f"by hand: `{answer.by_hand}`")
         return 0
     if what.job is None:
         assert what.ticket is not None, "a name that is found names something"

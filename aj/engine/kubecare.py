@@ -83,24 +83,21 @@ class KubeCare:
     def _secret(self, trace: Trace) -> None:
         cluster = self.open(trace.context, trace.namespace)
         found = jobs.by_id(cluster, trace.job, trace.namespace)
-        living = [job for job in found if not is_final(job)]
-        if living:
-            self._keep(trace, cluster, living)
-        elif found:
-            self.traces.forget(SECRET, trace.job)  # it goes with the job
+        if found:
+            self._keep(trace, cluster, found)
         else:
             self._drop(trace, cluster)
 
-    def _keep(self, trace: Trace, cluster: Cluster, living: Sequence[Job]) -> None:
-        """Let a Secret die with its job, and renew what it holds in time."""
+    def _keep(self, trace: Trace, cluster: Cluster, found: Sequence[Job]) -> None:
+        """Let a Secret die with its job, also one that has ended, and renew in time what a living one needs."""
         name = names.secret(trace.job)
         there = secrets.find(cluster, name, trace.namespace)
-        if there is None:
-            self.traces.forget(SECRET, trace.job)
-            return
-        if not there.is_owned and len(living) == 1:
-            jobs.own_secret(cluster, living[0], name)
-        if self._is_due(trace) and self.chosen().auto_refresh:
+        if there is not None and not there.is_owned and len(found) == 1:
+            jobs.own_secret(cluster, found[0], name)
+        living = [job for job in found if not is_final(job)]
+        if there is None or not living:
+            self.traces.forget(SECRET, trace.job)  # it goes with the job
+        elif self._is_due(trace) and self.chosen().auto_refresh:
             self.refresh(cluster, living[0])
 
     def _is_due(self, trace: Trace) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import shlex
 from collections.abc import Iterator, Set
 from dataclasses import replace
 
@@ -72,9 +73,10 @@ class KubeJobs:
                 return self._last_seen(place, name)
             told, warnings = self._with_reason(cluster, found)
             reasons = _obstacles(cluster, found) if why else ()
+            by_hand = kubectl(cluster, "get", name)
         if told.is_final:
             self._keep(place, told)
-        return CloudJobAnswer(told, warnings=warnings, reasons=reasons)
+        return CloudJobAnswer(told, warnings=warnings, reasons=reasons, by_hand=by_hand)
 
     def cancel(self, project: Project | None, place: str, name: str) -> CloudJobAnswer:
         """End a job by deleting it. Raises Refused, OutcomeUnknown, NotFound when nobody knows it."""
@@ -218,12 +220,13 @@ def _is_wanted(job: CloudJob, words: Set[str], oldest: str | None) -> bool:
     return bool(not words or words & said) and (oldest is None or (job.created_at or "") >= oldest)
 
 
-def kubectl(cluster: Cluster, verb: str, name: str | None) -> str:
-    """Return the line that asks a cluster the same by hand."""
-    where = f"kubectl --context {cluster.access.context} -n {cluster.namespace}"
+def kubectl(cluster: Cluster, verb: str, name: str | None, *, file: str | None = None) -> str:
+    """Return the line that asks a cluster the same by hand; `file` is a kubeconfig other than the usual ones."""
+    config = ["--kubeconfig", file] if file else []
+    words = ["kubectl", *config, "--context", cluster.access.context, "-n", cluster.namespace, verb]
     if verb == "logs":
-        return f"{where} logs -l {pods.JOB_NAME}={name} --tail 200 --prefix"
-    return f"{where} {verb} {JOBS.resource}" + (f" {name}" if name else "")
+        return shlex.join([*words, "-l", f"{pods.JOB_NAME}={name}", "--tail", "200", "--prefix"])
+    return shlex.join([*words, JOBS.resource, *([name] if name else [])])
 
 
 def path_of(pod: Pod) -> str:
@@ -241,16 +244,17 @@ def _between(start: float | None, end: float | None) -> float | None:
 
 def encoded(cursor: Cursor) -> str:
     """Write a cursor as one word."""
-    whole = json.dumps([cursor.uid, cursor.at, cursor.count], separators=(",", ":"))
+    whole = json.dumps([cursor.uid, cursor.at, cursor.count, cursor.mark], separators=(",", ":"))
     return base64.urlsafe_b64encode(whole.encode()).decode().rstrip("=")
 
 
 def decoded(word: str) -> Cursor:
     """Read what `encoded` wrote. Raises UserError on anything else."""
     try:
-        uid, at, count = json.loads(base64.urlsafe_b64decode(word + "=" * (-len(word) % 4)))
-        if isinstance(uid, str) and isinstance(at, str) and isinstance(count, int) and count >= 0:
-            return Cursor(uid, at, count)
+        uid, at, count, mark = json.loads(base64.urlsafe_b64decode(word + "=" * (-len(word) % 4)))
+        is_text = all(isinstance(one, str) for one in (uid, at, mark))
+        if is_text and isinstance(count, int) and count >= 0:
+            return Cursor(uid, at, count, mark)
     except (ValueError, TypeError):
         pass  # said below
     raise UserError("query.cursor: it is none", code="bad-field")

@@ -15,7 +15,7 @@ from aj.base.clock import rfc3339
 from aj.base.errors import AjError, NotFound, Refused, UserError
 from aj.base.noun import dataclass
 from aj.engine.kube import Clusters
-from aj.engine.kubejobs import decoded, encoded, reason
+from aj.engine.kubejobs import decoded, encoded, kubectl, reason
 from aj.kube import endings, events, jobs, podlogs, pods, queues, secrets
 from aj.kube.client import Cluster
 from aj.kube.events import Event
@@ -80,7 +80,9 @@ class KubeLooks:
         """List the jobs of a namespace, or the one that is named. Raises NotFound, Refused, Unavailable."""
         cluster = self._open(where)
         found = jobs.every(cluster) if word is None else (self._job(cluster, word),)
-        return GangList(cluster.namespace, tuple(_gang(cluster, job, told=word is not None) for job in found))
+        rows = tuple(_gang(cluster, job, told=word is not None) for job in found)
+        name = found[0].name if word is not None else None
+        return GangList(cluster.namespace, rows, kubectl(cluster, "get", name, file=where.kubeconfig))
 
     def queues(self, where: Where) -> QueueRows:
         """List the queues of a cluster. Raises Refused, Unavailable, NotFound without Volcano."""

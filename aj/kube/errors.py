@@ -13,11 +13,14 @@ from collections.abc import Mapping
 from aj.base import redact, text, units
 from aj.base.errors import AjError, AuthError, NotFound, OutcomeUnknown, Refused, RemoteError, Unavailable
 from aj.base.noun import dataclass
-from aj.kube.resources import RIGHTS
+from aj.kube.resources import EXEC, RIGHTS
 from aj.model.json import Json
 from aj.net import refusal
 
 SHOWN = 1000  # characters of an answer: a refusal of a manifest names each fault
+# A program in a pod is asked for by a GET, and servers since 1.35 want the right to create it, too; when that is what
+# is missing they give no reason.
+_SILENT = re.compile(r"is forbidden:?\s*\Z")
 _RIGHT = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource')
 
 
@@ -92,9 +95,12 @@ def status_of(problem: AjError) -> int | None:
 
 def _forbidden(asked: Asked, said: Said, what: str, details: Mapping[str, object]) -> Refused:
     found = _RIGHT.search(said.message)
-    if found is None:  # the rights are there; a rule of the cluster is against it
+    if found is not None:
+        problem = no_right(found["verb"], asked.resource, asked.namespace, found["user"] or asked.user)
+    elif asked.resource == EXEC and _SILENT.search(said.message):
+        problem = no_right("create", EXEC, asked.namespace, asked.user)
+    else:  # the rights are there; a rule of the cluster is against it
         return Refused(what, code="admission", details=details)
-    problem = no_right(found["verb"], asked.resource, asked.namespace, found["user"] or asked.user)
     problem.details.update(details)
     return problem
 

@@ -24,7 +24,7 @@ from aj.base.errors import AjError, RemoteError, Unavailable
 from aj.base.noun import dataclass
 from aj.kube import errors
 from aj.kube.errors import Asked
-from aj.kube.resources import PODS
+from aj.kube.resources import EXEC, PODS
 from aj.model.json import Json
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ CONNECT_S = 30.0  # until the server has taken the call; it first calls the node
 LOOK_S = 0.25  # how long one look at a silent line takes at most
 KEPT = 8 * 1024  # bytes of what a program said on stderr that are kept for an error
 ALIVE_S = 30.0  # a line without traffic is cut by gateways after minutes
-RESOURCE = "pods/exec"
 T = TypeVar("T")
 
 
@@ -199,7 +198,7 @@ def start(
     Raises Refused without the right or when the pod does not let it, NotFound without such a pod, AuthError,
     Unavailable when another try may help.
     """
-    asked = Asked(f"run a program in pod {pod}", "get", RESOURCE, namespace, cluster.access.user.name)
+    asked = Asked(f"run a program in pod {pod}", "get", EXEC, namespace, cluster.access.user.name)
     query = [("command", word) for word in argv]
     query += [("container", container)] if container else []
     query += [(channel, "true") for channel in ("stdin", "stdout", "stderr")]

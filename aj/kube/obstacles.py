@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import TypeVar
 
-from aj.base import text
+from aj.base import text, units
 from aj.base.errors import NotFound, Refused
 from aj.kube import amounts, events, pods, queues
 from aj.kube.client import Cluster
@@ -31,7 +31,7 @@ def of(cluster: Cluster, job: Job) -> tuple[str, ...]:
     told = _seen(lambda: events.every(cluster, job.namespace)) or ()
     group = _seen(lambda: _group(cluster, job))
     found: list[str] = [
-        *_gang(job, members, group),
+        *_gang(job, members, group, cluster.clock.now()),
         *_queue(job, _seen(lambda: queues.find(cluster, job.queue))),
         *_quota(cluster, job, told),
         *_nodes(members),
@@ -61,12 +61,13 @@ def _group(cluster: Cluster, job: Job) -> str | None:
     return None
 
 
-def _gang(job: Job, members: Sequence[Pod], group: str | None) -> list[str]:
+def _gang(job: Job, members: Sequence[Pod], group: str | None, now: float) -> list[str]:
     placed = [pod for pod in members if pod.node is not None]
     due = job.min_available or job.replicas
     if len(placed) >= due:
         return []
-    words = f"gang: {len(placed)} of {text.plural(due, 'pod')} have a node, and none starts before all do"
+    age = f" after {units.duration(now - job.created_at)}" if job.created_at is not None else ""
+    words = f"gang: {len(placed)} of {text.plural(due, 'pod')} have a node{age}, and none starts before all do"
     return [f"{words} ({_short(group)})" if group else words]
 
 

@@ -1,12 +1,15 @@
 """What a pod printed, read on from where the last look ended: no line twice, none left out.
 
 A cluster tells lines from a second on, not from a line on. So each line is asked for with its moment, and those
-that were read before are passed over by it; lines of the very same moment are counted.
+that were read before are passed over by it; lines of the very same moment are counted, and known again by what they
+say: a node that begins a new file for a log has forgotten those of the old one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from aj.base.errors import Refused
@@ -23,11 +26,15 @@ _NOTHING_YET = re.compile(r"waiting to start|ContainerCreating|PodInitializing|d
 
 @dataclass(frozen=True)
 class Cursor:
-    """Where reading goes on: after `count` lines of the moment `at` of the pod `uid`. Empty: at the beginning."""
+    """Where reading goes on: after `count` lines of the moment `at` of the pod `uid`. Empty: at the beginning.
+
+    `mark` is made of those lines; empty, they are not known again.
+    """
 
     uid: str = ""
     at: str = ""
     count: int = 0
+    mark: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,8 +72,8 @@ def _whole(cluster: Cluster, pod: Pod, cursor: Cursor) -> Cursor:
     if not cursor.at:
         return cursor
     raw = _ask(cluster, pod, since=_second(cursor.at), limit=PAGE)
-    same = sum(_parted(line, "")[0] == cursor.at for line in raw.split(b"\n"))
-    return replace(cursor, count=max(cursor.count, same))
+    found = [words for moment, words in _told(raw, is_cut=len(raw) >= PAGE) if moment == cursor.at]
+    return cursor if len(found) < cursor.count else replace(cursor, count=len(found), mark=_mark(found))
 
 
 def _ask(
@@ -91,24 +98,48 @@ def _ask(
 
 def _new(raw: bytes, start: Cursor, *, is_cut: bool) -> Page:
     """Return the lines behind a cursor, without their moments; what may go on beyond a cut waits for the next look."""
+    told = _told(raw, is_cut=is_cut)
+    same = [words for moment, words in told if moment == start.at]
+    is_open = is_cut and bool(told) and told[-1][0] == start.at
+    known = _known(same, start, is_open=is_open)
+    new = [one for one in told if one[0] > start.at]
+    new = [(start.at, words) for words in same[len(known) :]] + new if start.at else told
+    if not new:
+        return Page(b"", start)
+    last = new[-1][0]
+    behind = [words for moment, words in new if moment == last]
+    if last == start.at:
+        behind = known + behind
+    data = b"".join(words + b"\n" for _, words in new)
+    return Page(data, Cursor(start.uid, last, len(behind), _mark(behind)))
+
+
+def _told(raw: bytes, *, is_cut: bool) -> list[tuple[str, bytes]]:
+    """Return the lines of an answer with their moments; one that a cut may have shortened is left out."""
     lines = raw.split(b"\n")
     rest = lines.pop()
     if rest and not is_cut:
         lines.append(rest)
-    found: list[bytes] = []
-    at, count, seen = start.at, start.count, 0
+    found, last = [], ""
     for line in lines:
-        moment, words = _parted(line, at)
-        if start.at and moment < start.at:
-            continue
-        if start.at and moment == start.at:
-            seen += 1
-            if seen <= start.count:
-                continue
-        at, count = moment, (count + 1 if moment == at else 1)
-        found.append(words)
-    data = b"".join(line + b"\n" for line in found)
-    return Page(data, Cursor(start.uid, at, count))
+        last, words = _parted(line, last)
+        found.append((last, words))
+    return found
+
+
+def _known(same: list[bytes], start: Cursor, *, is_open: bool) -> list[bytes]:
+    """Return those lines of a cursor's moment that were read before; none when the log no longer has them.
+
+    Where an answer was cut within them they cannot be told apart, and are asked for again in a longer one.
+    """
+    before = same[: start.count]
+    if not start.mark or (is_open and len(before) < start.count):
+        return before
+    return before if _mark(before) == start.mark else []
+
+
+def _mark(lines: Iterable[bytes]) -> str:
+    return hashlib.sha256(b"\n".join(lines)).hexdigest()[:16]
 
 
 def _parted(line: bytes, before: str) -> tuple[str, bytes]:

@@ -1,8 +1,10 @@
-"""Pods: where each member of a gang stands, why it does not run or no longer does, and what it printed."""
+"""Pods: where each member of a gang stands, why it does not run or no longer does, and what it printed.
+
+A member is known by what Volcano wrote into it, its Task and its place in that. Its name is never taken apart.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from aj.base.noun import dataclass
@@ -14,9 +16,9 @@ from aj.net.document import Document
 
 JOB_NAME = "volcano.sh/job-name"  # a label
 TASK, INDEX = ("volcano.sh/task-spec", "volcano.sh/task-index")  # labels or annotations, by release
+INDEXES = ("VC_TASK_INDEX", "VK_TASK_INDEX")  # variables, which older releases give alone
 MAIN = "main"  # the container that runs the user's words
 RANK_BASE = "AJ_RANK_BASE"
-_LAST_NUMBER = re.compile(r"-(\d+)\Z")
 # What a container waits for when its image is the trouble.
 IMAGE_TROUBLE = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
@@ -102,7 +104,9 @@ def of(document: Document) -> Pod:
     state = _main(document).inner("state")
     ended, waiting = state.inner("terminated"), state.inner("waiting")
     unready = _unscheduled(document)
-    index = _index(labels.get(INDEX), name)
+    env = _env(document)
+    index = _number(labels.get(INDEX), *map(env.get, INDEXES))
+    base = _number(env.get(RANK_BASE))
     is_member = JOB_NAME in labels
     return Pod(
         name=name,
@@ -113,7 +117,7 @@ def of(document: Document) -> Pod:
         job=labels.get(JOB_NAME),
         task=labels.get(TASK) if is_member else None,
         index=index if is_member else None,
-        rank=_rank(document, index) if is_member else None,
+        rank=base + index if is_member and base is not None and index is not None else None,
         node=document.text("spec", "nodeName"),
         restarts=_main(document).whole("restartCount") or 0,
         created_at=seconds(document.text("metadata", "creationTimestamp")),
@@ -171,18 +175,17 @@ def _unscheduled(document: Document) -> Document | None:
     return None
 
 
-def _index(told: str | None, name: str) -> int | None:
-    found = _LAST_NUMBER.search(name)
-    if told is not None and told.isdecimal():
-        return int(told)
-    return int(found[1]) if found else None
+def _number(*told: str | None) -> int | None:
+    """Return the first of these that is a number."""
+    return next((int(word) for word in told if word is not None and word.isdecimal()), None)
 
 
-def _rank(document: Document, index: int | None) -> int | None:
-    """Return the rank of its node, which is made of its place in its Task and those before that."""
+def _env(document: Document) -> dict[str, str]:
+    """Return the variables of its containers that stand there as they are, the first one of a name."""
+    found: dict[str, str] = {}
     for container in document.each("spec", "containers"):
         for variable in container.each("env"):
-            base = variable.text("value") if variable.text("name") == RANK_BASE else None
-            if base is not None and base.isdecimal() and index is not None:
-                return int(base) + index
-    return None
+            value = variable.text("value")
+            if value is not None:
+                found.setdefault(variable.need_text("name"), value)
+    return found

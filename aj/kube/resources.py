@@ -51,12 +51,14 @@ QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 DEFINITIONS = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
 REVIEWS = Kind("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False)
 
+EXEC = "pods/exec"
+
 # What a job with everything needs: kind (with a part of it), verbs.
 RIGHTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (JOBS.resource, ("create", "get", "list", "delete", "patch")),
     (QUEUES.resource, ("get", "list")),
     ("pods", ("create", "get", "list", "delete")),
-    ("pods/exec", ("create", "get")),  # a WebSocket begins with a GET, and newer servers ask for both
+    (EXEC, ("create", "get")),  # a WebSocket begins with a GET, and newer servers ask for both
     ("pods/log", ("get",)),
     ("events", ("list",)),
     ("secrets", ("create", "get", "update", "delete")),

@@ -77,7 +77,12 @@ def status(found: ClusterStatus) -> Document:
 def jobs(found: GangList) -> Document:
     """Make the list of jobs."""
     return listing(
-        "k8s.jobs", _items(found.rows), JOBS, noun=f"jobs in {found.namespace}", ids="name", extra=_at(found)
+        "k8s.jobs",
+        _items(found.rows),
+        JOBS,
+        noun=f"jobs in {found.namespace}",
+        ids="name",
+        extra={**_at(found), "by_hand": found.by_hand},
     )
 
 
@@ -170,7 +175,7 @@ def schemas() -> Mapping[str, Schema]:
     removed_row = schema.record(id=schema.TEXT, job=maybe_text, namespace=schema.TEXT, secret=maybe_text)
     return {
         "k8s.status": schema.single(schema.of(ClusterStatus)),
-        "k8s.jobs": schema.listing(schema.of(GangRow), **where),
+        "k8s.jobs": schema.listing(schema.of(GangRow), **where, by_hand=schema.TEXT),
         "k8s.queues": schema.listing(schema.record(**fields, used_text=schema.TEXT)),
         "k8s.pods": schema.listing(schema.of(PodRow), **where),
         "k8s.events": schema.listing(schema.of(EventRow), **where),

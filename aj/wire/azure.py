@@ -177,13 +177,15 @@ class CloudJobList:
 class CloudJobAnswer:
     """One job. `was_final` when it had ended before it was asked to end, or was gone before it was deleted.
 
-    `reasons` are what keeps it from running, the first obstacle first, when that was asked.
+    `reasons` are what keeps it from running, the first obstacle first, when that was asked. `by_hand` is a line that
+    asks the same without us, where there is one.
     """
 
     job: CloudJob
     was_final: bool = False
     warnings: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    by_hand: str | None = None
 
 
 @dataclass(frozen=True)

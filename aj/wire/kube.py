@@ -60,10 +60,11 @@ class GangRow:
 
 @dataclass(frozen=True)
 class GangList:
-    """Jobs, the newest first."""
+    """Jobs, the newest first. `by_hand` is the line that asks the same without us."""
 
     namespace: str
     rows: tuple[GangRow, ...]
+    by_hand: str = ""
 
 
 @dataclass(frozen=True)

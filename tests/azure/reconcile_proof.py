@@ -9,34 +9,26 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
-import os
 import random
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
-import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from aj.base.clock import SYSTEM
 from aj.base.settings import Settings
-from aj.model.record import RecordState
-from aj.model.ticket import Outcome, Ticket, TicketState
 from aj.net.clouds import BLOB_SCOPE
-from aj.store import journal, tickets
+from tests import forked
 from tests.engine import host
+from tests.forked import POINTS, Zygote
 from tests.servers import azure as small
 from tests.servers import whole
 from tests.servers.authority import jwt
 from tests.servers.azure import ONE, TENANT, WORKSPACE, SmallAzure
 from tests.servers.loopback import Answer, Cut, Got, problem
 
-HOUSE = Path(__file__).resolve().parents[2]
 JOBS = f"{WORKSPACE.id}/jobs/"
 PERSON = "99999999-0000-0000-0000-000000000001"
 FULL = f"workspace_name: ws-one, subscription_id: {ONE}, resource_group: rg-one, "
@@ -63,13 +55,6 @@ DOWN, DOWN_TAKEN, BUSY, REFUSED = "answered 503, not taken", "answered 500, take
 ENDS = (
     *(WHOLE, BEFORE_SEND, AFTER_HEADERS, AFTER_BODY, BEFORE_ANSWER, MID_ANSWER),
     *(DOWN, DOWN_TAKEN, BUSY, REFUSED),
-)
-POINTS = tuple(
-    f"worker.{name}"
-    for name in (
-        *("before-running", "after-running", "after-intended"),
-        *("after-submit", "after-submitted", "after-completed"),
-    )
 )
 # When the daemon is killed, as the service sees it.
 ON_LOOK, ON_PUT, ON_TAKEN = "as it looks for the job", "as the job arrives", "as the job was taken"
@@ -154,42 +139,8 @@ class Service:
         return answer
 
     def _kill_when(self, moment: str) -> None:
-        if self.plan.kill == moment and self.known.wait(10) and self.victim:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.victim, signal.SIGKILL)
-
-
-class Zygote:
-    """The process that others are forked off."""
-
-    def __init__(self) -> None:
-        env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(HOUSE), "HOME": "/nonexistent"}
-        words = [sys.executable, "-m", "tests.azure.reconcile_host"]
-        self._child = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=HOUSE, env=env, text=True, bufsize=1
-        )
-        assert self._line() == "ready"
-
-    def _line(self) -> str:
-        assert self._child.stdout is not None
-        return self._child.stdout.readline().strip()
-
-    def run(self, service: Service | None = None, **asked: object) -> int:
-        """Let one process live; return how it ended."""
-        assert self._child.stdin is not None
-        self._child.stdin.write(json.dumps(asked) + "\n")
-        pid = int(self._line())
-        if service is not None:
-            service.victim = pid
-            service.known.set()
-        code = int(self._line())
-        if service is not None:
-            service.victim = 0
-        return code
-
-    def close(self) -> None:
-        self._child.kill()
-        self._child.communicate()
+        if self.plan.kill == moment:
+            forked.kill(self)
 
 
 @dataclass
@@ -258,27 +209,7 @@ class Proof:
         there = sum(path.endswith(f"/jobs/{name}") for path in self.azure.arm.resources)
         assert there == service.taken <= 1, f"it is there {there} times, taken {service.taken} times"
         assert service.puts <= 1, f"it was put {service.puts} times"
-        layout = host.home(root, host.variables(root)).layout
-        found = list(tickets.scan(layout, "_none").tickets)
-        records = [record for record in journal.read(layout, "_none", lambda _: None) if record.id == aj_id]
-        if not found:
-            assert not there and not records, "it is there, and nobody knows of it"
-            return "never accepted"
-        (ticket,) = found
-        self._check_ticket(ticket, bool(there), name)
-        for record in records:
-            assert record.state is (RecordState.SUBMITTED if there else RecordState.FAILED), record
-        assert records or not service.puts, "it was put, and the journal has no line"
-        return f"{ticket.state}/{ticket.outcome}"
-
-    @staticmethod
-    def _check_ticket(ticket: Ticket, is_there: bool, name: str) -> None:
-        assert ticket.state.is_final, ticket
-        if is_there:
-            assert (ticket.state, ticket.outcome) == (TicketState.COMPLETED, Outcome.SUBMITTED), ticket
-            assert ticket.result is not None and ticket.result.azure_name == name
-        else:
-            assert ticket.outcome in (Outcome.FAILED, Outcome.NEVER_ARRIVED), ticket
+        return forked.told(root, aj_id, is_there=bool(there), was_sent=bool(service.puts), name=name)
 
 
 @contextlib.contextmanager
@@ -288,7 +219,7 @@ def proving() -> Iterator[Proof]:
         whole.furnish(azure, "code")
         for scope in (azure.cloud.arm_scope, azure.cloud.ml_scope, BLOB_SCOPE):
             azure.arm.tokens.update({jwt(number, scope, TENANT, PERSON): scope for number in range(1, 8)})
-        zygote = Zygote()
+        zygote = Zygote("tests.azure.reconcile_host")
         try:
             yield Proof(azure, zygote)
         finally:
@@ -296,20 +227,8 @@ def proving() -> Iterator[Proof]:
 
 
 def main(argv: list[str]) -> int:
-    runs, first = int(argv[0]) if argv else 1000, int(argv[1]) if len(argv) > 1 else 1
-    bad, seen, began = 0, Counter[str](), time.monotonic()
     with proving() as proof:
-        for seed in range(first, first + runs):
-            with tempfile.TemporaryDirectory() as folder:
-                try:
-                    seen[proof.run(seed, Path(folder))] += 1
-                except AssertionError as error:
-                    bad += 1
-                    print(f"seed {seed}: FAILED: {draw(seed)}: {error}", flush=True)
-    for words, count in seen.most_common():
-        print(f"{count:6d} {words}")
-    print(f"{runs} runs, {bad} failed, {time.monotonic() - began:.0f} s")
-    return 1 if bad else 0
+        return forked.many(argv, proof.run, draw)
 
 
 if __name__ == "__main__":

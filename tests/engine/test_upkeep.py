@@ -206,6 +206,17 @@ def test_a_secret_without_an_owner_is_given_to_its_job(house: House) -> None:
     assert len(house.server.requests("PUT", SECRETS)) == asked
 
 
+@pytest.mark.rule("V-085", "V-103")
+def test_a_secret_without_an_owner_is_given_to_a_job_that_has_ended_meanwhile(house: House) -> None:
+    house.signed()
+    job = house.job()
+    house.server.play(job.name, "Completed")
+    house.daemon().round()
+    (owner,) = house.server.kube.stored("secrets", names.secret(ID))["metadata"]["ownerReferences"]
+    assert owner["uid"] == job.uid
+    assert house.traces.all() == ()
+
+
 @pytest.mark.rule("V-085", "V-101", "V-102")
 def test_a_secret_whose_job_never_came_goes_after_a_day(house: House) -> None:
     house.signed()

@@ -177,6 +177,19 @@ def test_what_the_server_refuses_is_one_of_our_errors(server: kube.Cluster, ours
     with pytest.raises(Refused, match=r"no right to get pods/exec in namespace training as user ann") as caught:
         exec.start(ours, "one", ["true"], namespace=NAMESPACE)
     assert caught.value.code == "forbidden"
+    server.kube.users[kube.TOKEN] = kube.User("ann", frozenset({("get", "pods"), ("get", "pods/exec")}))
+    with pytest.raises(Refused, match=r"no right to create pods/exec in namespace training as user me") as caught:
+        exec.start(ours, "one", ["true"], namespace=NAMESPACE)  # of this one the server says no word
+    assert caught.value.code == "forbidden"
+    assert caught.value.hint == "ask the cluster's owner for pods/exec: create, get"
+
+
+def test_a_rule_against_programs_in_a_pod_is_told_in_its_own_words(server: kube.Cluster, ours: Cluster) -> None:
+    words = 'pods "one" is forbidden: cannot exec into or attach to a privileged container'
+    server.server.on("exec", kube.status(403, words))
+    with pytest.raises(Refused, match="cannot exec into or attach to a privileged container") as caught:
+        exec.start(ours, "one", ["true"], namespace=NAMESPACE)
+    assert caught.value.code == "admission"
 
 
 def test_a_server_that_is_not_there_or_not_trusted(server: kube.Cluster, ours: Cluster, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ class Exec:
         return b"\n".join([*(word.encode() for word in self.command), self.stdin, self.stdout, self.stderr])
 
 
-class Broken(Exception):
+class Broken(ConnectionError):
     """The other side is gone."""
 
 
@@ -216,7 +216,7 @@ def _feed(line: Socket, one: Exec, child: subprocess.Popen[bytes], is_wanted: bo
                 child.stdin.close()
             elif channel == STDIN and is_wanted:
                 _give(line, one, child, rest, turn)
-    except (Broken, OSError, ValueError):
+    except (OSError, ValueError):
         pass
     with contextlib.suppress(OSError):
         child.stdin.close()

@@ -9,11 +9,20 @@ from pathlib import Path
 import pytest
 
 import aj
+from tests.backend.volcano import kit
+from tests.conftest import Home
+from tests.template.kit import ID, Request, project
 
 pytestmark = pytest.mark.usefixtures("programs")
 SCRIPT = (Path(aj.__file__).parent / "backend/volcano/scripts/aj_ranks.sh").read_text()
 NAMES = ("AJ_TASK_INDEX", "AJ_NODE_RANK", "NODE_RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 TELL = "\naj_find_ranks\nfor n in " + " ".join(NAMES) + '; do printenv "$n" || echo -; done\n'
+TEMPLATE = """base:
+config:
+  target: {service: volcano, gpus_per_node: 8, cpus_per_node: 96, memory: 512Gi}
+  environment: {image: "registry.example/train:1"}
+  jobs: [{sku: "{nodes}x80G{processes}-H100", instance_count: 4}]
+"""
 SHELLS = [
     words
     for words in (["bash"], ["bash", "--posix"], ["busybox", "sh"], ["dash"])
@@ -62,6 +71,20 @@ def test_a_rank_is_the_base_of_the_task_and_the_index_in_it(shell: list[str], ba
         "LOCAL_RANK": "0",
         "LOCAL_WORLD_SIZE": "1",
     }
+
+
+@pytest.mark.rule("C-301", "V-040", "V-041")
+def test_a_job_called_master_run_ranks_its_nodes_by_their_index(shell: list[str], home: Home) -> None:
+    """The name of every pod of it holds the word `master`."""
+    root = home.root / "p"
+    where = project(root, {"t": TEMPLATE})
+    request = Request(ID, root, ("python", "train.py"), where, name="master-run")
+    objects = kit.made(root, TEMPLATE, request=request)
+    members = [("master", 0), ("worker", 0), ("worker", 1), ("worker", 2)]
+    known = [kit.variables(objects, task, index) for task, index in members]
+    assert all("master-run" in env["HOSTNAME"] and "master-run" in env["AJ_NAME"] for env in known)
+    assert [ranks(shell, **env)["NODE_RANK"] for env in known] == ["0", "1", "2", "3"]
+    assert {env["MASTER_ADDR"].partition(".")[0] for env in known} == {known[0]["HOSTNAME"]}
 
 
 @pytest.mark.rule("V-040")

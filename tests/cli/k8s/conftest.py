@@ -3,3 +3,4 @@
 from __future__ import annotations
 
 from tests.cli.test_volcano import typed as typed
+from tests.hasty import hasty as hasty
