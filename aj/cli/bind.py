@@ -21,6 +21,7 @@ def bind(command: Command, options: type, declaration: Declaration, line: Line) 
         return options()  # nothing was typed, so there is nothing to read
     import cyclopts  # 75 ms: not for help, completion or an error before this point
 
+    places = _apart(command, declaration, line)
     app = cyclopts.App(
         name=command.name,
         help_flags=(),
@@ -31,15 +32,34 @@ def bind(command: Command, options: type, declaration: Declaration, line: Line) 
     )
     app.default(_maker(options, _asked(declaration, line)))
     try:
-        return app(_tokens(declaration, line))
+        return app(_tokens(declaration, line, places))
     except cyclopts.MissingArgumentError as error:
-        name = error.argument.name if error.argument else "a word"
-        raise OptionError(f"{name.removeprefix('--')} is missing", hint=_usage(command, declaration)) from error
+        name = (error.argument.name if error.argument else "a word").removeprefix("--")
+        about = {word.name: f"{word.name} is {word.says}: " for _, word in declaration.places}.get(name, "")
+        raise OptionError(f"{name} is missing", hint=about + _usage(command, declaration)) from error
     except cyclopts.UnusedCliTokensError as error:
-        extra = (error.unused_tokens or ["?"])[0]
-        raise OptionError(f"`{extra}` is one word too many", hint=_usage(command, declaration)) from error
+        raise _too_many((error.unused_tokens or ["?"])[0], command, declaration) from error
     except cyclopts.CycloptsError as error:
         raise OptionError(str(error)) from error
+
+
+def _too_many(word: str, command: Command, declaration: Declaration) -> OptionError:
+    usual = _usage(command, declaration)
+    takes_one = any(place.has_no_space and not place.many for _, place in declaration.places)
+    return OptionError(f"`{word}` is one word too many", hint=f"one at a time: {usual}" if takes_one else usual)
+
+
+def _apart(command: Command, declaration: Declaration, line: Line) -> list[str]:
+    """Take words apart that hold several ids, as `$ids` of zsh does. Raises OptionError where one id is due."""
+    found: list[str] = []
+    places = [word for _, word in declaration.places]
+    for at, given in enumerate(line.places):
+        place = places[min(at, len(places) - 1)] if places else None
+        words = given.split() if place and place.has_no_space else []
+        if place and not place.many and len(words) > 1:
+            raise _too_many(words[1], command, declaration)
+        found += words or [given]
+    return found
 
 
 def _asked(declaration: Declaration, line: Line) -> Declaration:
@@ -62,13 +82,13 @@ def usage(command: Command, declaration: Declaration) -> str:
     return " ".join(parts)
 
 
-def _tokens(declaration: Declaration, line: Line) -> list[str]:
+def _tokens(declaration: Declaration, line: Line, places: Sequence[str]) -> list[str]:
     """Write the line again so that nothing in it can be read in two ways."""
     tokens = []
     for field, option in declaration.options:
         for value in line.values.get(field.field, ()):
             tokens.append(f"{option.name}={value}" if option.value else option.name)
-    return [*tokens, "--", *line.places]
+    return [*tokens, "--", *places]
 
 
 def _maker(options: type, declaration: Declaration) -> Callable[..., object]:

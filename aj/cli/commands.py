@@ -115,6 +115,7 @@ COMMANDS = (
         "aj status",
         "aj status 1a2b3c4d",
         "aj status 1a2b3c4d --watch",
+        "aj status 1a2b3c4d 5e6f7a8b",
         exits=(2, 3, 4, 5, 7, 130),
         kind="status",
     ),
@@ -156,8 +157,9 @@ COMMANDS = (
     ),
     command(
         "resubmit",
-        "run an ended job again under its own id",
+        "run ended jobs again, each under its own id",
         "aj resubmit 1a2b3c4d",
+        "aj resubmit $(aj list -s errored -o name)",
         "aj resubmit 1a2b3c4d --when-clean",
         "aj resubmit 1a2b3c4d --refresh-image",
         exits=(2, 3, 4, 5, 6, 7),

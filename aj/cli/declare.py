@@ -18,6 +18,9 @@ from collections.abc import Callable, Mapping
 from aj.base import units
 from aj.base.noun import dataclass
 
+# What is named without whitespace, by the name of its completion. A bucket alone may have a path behind its name.
+IDS = ("job", "ticket")
+ONE_WORD = (*IDS, "deployment", "bucket", "credential", "secret")
 Kind = Callable[[str], object]  # reads one word; raises ValueError saying what is due
 
 
@@ -110,6 +113,11 @@ class Word:
     many: bool = False
     freezes: bool = False
     values: str = ""
+
+    @property
+    def has_no_space(self) -> bool:
+        """Whether it is for names that never have whitespace: one word with some is several of them."""
+        return self.values in (ONE_WORD if self.many else IDS)
 
 
 @dataclass(frozen=True)

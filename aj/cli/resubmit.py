@@ -1,4 +1,4 @@
-"""aj resubmit: run an ended job again under its own id, with the same code and command."""
+"""aj resubmit: run ended jobs again, each under its own id with the same code and command."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import Refused
 from aj.base.noun import dataclass
-from aj.cli import named, remote
+from aj.cli import named, remote, several
 from aj.cli.declare import Option, Word, duration, filled
 from aj.view import action
 
 if TYPE_CHECKING:
     from aj.cli.context import Context
+    from aj.view.document import Item
 
 
 @dataclass(frozen=True)
 class Options:
-    """Which job, and when."""
+    """Which jobs, and when."""
 
-    job: Annotated[str, Word("ID", "the job, its ticket or its name", filled, values="job")]
+    jobs: Annotated[tuple[str, ...], Word("ID", "the jobs, their tickets or names", filled, many=True, values="job")]
     when_clean: Annotated[bool, Option("--when-clean", "as soon as what it left is cleaned up")] = False
     refresh_image: Annotated[
         bool, Option("--refresh-image", "with what the image's tag means now; else with what it meant at submission")
@@ -29,11 +30,17 @@ class Options:
 
 
 def run(opts: Options, ctx: Context) -> int:
-    """Run it again. Raises NotFound, Refused for a job that has not ended or is not cleaned up yet."""
-    found = named.find(ctx, opts.job)
+    """Run each again. Raises NotFound, Refused for a job that has not ended or is not cleaned up yet."""
+    outcome = several.each(ctx, opts.jobs, lambda word: _resubmit(ctx, word, opts))
+    ctx.screen.show(action.done("resubmit", outcome.items, outcome.status))
+    return outcome.code
+
+
+def _resubmit(ctx: Context, word: str, opts: Options) -> Item:
+    found = named.find(ctx, word)
     remote.refuse(found, "resubmit", "`aj run` with the same words submits it again")
     if found.job is None:
-        raise Refused(f"{opts.job} is no job yet", hint=f"`aj queue retry q-{found.id}`", code="not-a-job")
+        raise Refused(f"{word} is no job yet", hint=f"`aj queue retry q-{found.id}`", code="not-a-job")
     answer = ctx.client.jobs.resubmit(
         found.job.id,
         when_clean=opts.when_clean,
@@ -42,6 +49,4 @@ def run(opts: Options, ctx: Context) -> int:
     )
     ctx.tell_warnings(answer.warnings)
     job = answer.workload
-    item = action.item(job.id, status="ok", state=job.state.value, detail=f"revision {job.submission_revision}")
-    ctx.screen.show(action.done("resubmit", [item], "ok"))
-    return 0
+    return action.item(job.id, status="ok", state=job.state.value, detail=f"revision {job.submission_revision}")

@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 class Options:
     """Of which command."""
 
-    words: Annotated[tuple[str, ...], Word("COMMAND", "the command, or `error`", many=True, values="help")] = ()
+    words: Annotated[
+        tuple[str, ...],
+        Word("COMMAND", "the command, a kind such as `status.list`, or `error`", many=True, values="help"),
+    ] = ()
 
 
 def run(opts: Options, ctx: Context) -> int:
     """Print the schema, or without a command the kinds of all. Raises OptionError, UserError without a schema."""
+    if len(opts.words) == 1 and "." in opts.words[0] and opts.words[0] in schema.KINDS:
+        ctx.screen.bare(Document("schema", schema.whole(opts.words[0])))
+        return 0
     if not opts.words:
         rows: list[Item] = [
             {"command": command.name, "kind": command.kind} for command in tree.COMMANDS.values() if command.kind

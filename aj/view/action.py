@@ -31,11 +31,15 @@ def done(action: str, items: Sequence[Item], status: str) -> Document:
     return result(action, items, COLUMNS, status=status, ids="id")
 
 
-def schemas() -> Mapping[str, Schema]:
-    """Return the schemas of the documents of this room."""
+def item_schema() -> Schema:
+    """Return the schema of what became of one thing."""
     maybe_text = schema.maybe(schema.TEXT)
     status = schema.one_of("ok", "noop", "failed", "unknown")
-    one = schema.record(
+    return schema.record(
         id=schema.TEXT, status=status, state=maybe_text, detail=maybe_text, error=schema.of(Fault | None)
     )
-    return {"result": schema.result(one)}
+
+
+def schemas() -> Mapping[str, Schema]:
+    """Return the schemas of the documents of this room."""
+    return {"result": schema.result(item_schema())}

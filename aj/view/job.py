@@ -15,7 +15,7 @@ from aj.model import money, spend
 from aj.model.record import RecordState
 from aj.model.state import JobState
 from aj.model.workload import Event
-from aj.view import bucket, cloudjob, queue, schema, told
+from aj.view import action, bucket, cloudjob, queue, schema, told
 from aj.view import scope as scopes
 from aj.view.document import Column, Document, Form, listing, single
 
@@ -49,6 +49,12 @@ COLUMNS = (
     Column("duration", "duration_s", Form.SECONDS),
     Column("exit", "exitCode", Form.NUMBER),
     Column("command", flexible=True),
+)
+BRIEF = (
+    *COLUMNS[:4],
+    Column("duration", "duration_s", Form.SECONDS),
+    Column("exit", "exitCode", Form.NUMBER),
+    Column("message", flexible=True),
 )
 FIELDS = (
     Column("id", "workload.id", Form.ID),
@@ -300,6 +306,27 @@ def remote(job: CloudJob, ticket: Ticket | None) -> Document:
     return replace(single("status", known, cloudjob.FIELDS), rows=[row])
 
 
+def statuses(found: Sequence[Document], failures: Sequence[Item]) -> Document:
+    """Make the list of several statuses, each as its own document has it; `failures` are ids without one."""
+    rows = [_brief(document.rows[0]) for document in found]
+    items = [document.body["item"] for document in found]
+    body: Item = {"items": items, "failures": tuple(failures), "truncated": False, "next_cursor": None}
+    return Document("status.list", body, rows, BRIEF, ids=[str(row["id"]) for row in rows], empty="no such jobs")
+
+
+def _brief(item: Item) -> Item:
+    """Return one line of a status: of a job here, of one elsewhere, or of a submission that is no job."""
+    workload, cloud, ticket = item["workload"], item["cloud"], item["ticket"]
+    if isinstance(workload, Mapping):
+        return workload
+    if isinstance(cloud, Mapping):
+        job_id, state = cloud["aj_id"] or cloud["name"], cloud["shown_state"]
+        return {**cloud, "id": job_id, "state": state, "message": cloud["error"]}
+    assert isinstance(ticket, Mapping), "a status is about something"
+    error = ticket["error"]
+    return {**ticket, "message": error["message"] if isinstance(error, Mapping) else ticket["detail"]}
+
+
 def status_item(answer: JobAnswer, now: float) -> Item:
     """Return the status of one job as JSON values."""
     job = answer.workload
@@ -532,5 +559,6 @@ def schemas() -> Mapping[str, Schema]:
     return {
         "job.list": schema.listing(listed, scope=scopes.item_schema(), failures=told.failures_schema()),
         "status": schema.single(one),
+        "status.list": schema.listing(one, failures=schema.many(action.item_schema())),
         "job.why": schema.record(id=schema.TEXT, state=schema.TEXT, items=schema.many(obstacle)),
     }

@@ -34,6 +34,7 @@ KINDS: Mapping[str, str] = {
     "queue.entry": "aj.view.queue",
     "job.list": "aj.view.job",
     "status": "aj.view.job",
+    "status.list": "aj.view.job",
     "job.why": "aj.view.job",
     "template.list": "aj.view.template",
     "template": "aj.view.template",

@@ -161,6 +161,31 @@ def test_once_more_and_away(live: Shell) -> None:
     assert live("logs", aj_id).code == 3
 
 
+@pytest.mark.rule("C-026", "C-078", "C-021")
+def test_the_failed_ones_of_a_batch_once_more(live: Shell) -> None:
+    failing = [live("run", "--wait", "-o", "name", "sh", "-c", f"exit {code}").out.strip() for code in (3, 4)]
+    live("wait", *failing, "--cleaned")
+    listed = live("list", "-s", "errored", "-o", "name").out
+    again = live("resubmit", listed, "nosuchjob", "--json")
+    assert again.code == 3
+    assert [(item["id"], item["status"]) for item in again.json["items"]] == [
+        *((aj_id, "ok") for aj_id in reversed(failing)),
+        ("nosuchjob", "failed"),
+    ]
+    assert live("wait", *failing).code == 1
+    seen = live("status", *failing)
+    assert [(row[0], row[1], row[5]) for row in seen.rows] == [
+        (failing[0], "errored", "3"),
+        (failing[1], "errored", "4"),
+    ]
+    whole = live("status", "nosuchjob", *failing, "--json")
+    assert (whole.code, whole.json["kind"], whole.json["failures"][0]["id"]) == (3, "status.list", "nosuchjob")
+    assert [item["workload"]["exitCode"] for item in whole.json["items"]] == [3, 4]
+    assert live("status", *failing, "-o", "name").out.split() == failing
+    assert live("schema", "status.list").json["title"] == "status.list"
+    assert live("status", *failing, "--watch").code == 2
+
+
 @pytest.mark.rule("C-078", "C-005", "C-022")
 def test_one_of_several_that_is_missing(live: Shell) -> None:
     aj_id = live("run", "-o", "name", "true").out.strip()

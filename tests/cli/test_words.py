@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated
 
 import pytest
@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aj.base.errors import OptionError
-from aj.cli import bind, declare, tree, words
+from aj.cli import app, bind, declare, tree, words
 from aj.cli.declare import Option, Word, choice, duration, filled, whole
+from aj.cli.leaf import Command
 from aj.cli.words import Line
 
 
@@ -156,6 +157,43 @@ class One:
 def test_a_word_too_many_is_named() -> None:
     with pytest.raises(OptionError, match="`y` is one word too many"):
         bound(One, "x y")
+
+
+@pytest.mark.rule("C-001")
+def test_one_word_with_several_ids_is_several_words() -> None:
+    """zsh hands an unquoted `$ids` on as one word with newlines."""
+    several = [command for command in tree.COMMANDS.values() if _takes_many_names(command)]
+    assert {"wait", "terminate", "resubmit", "queue wait", "watch add", "job delete"} <= {one.name for one in several}
+    for command in several:
+        given = vars_of(command, Line(places=["q-1a2b3c4d\nq-5e6f7a8b\n", "x"]))
+        assert ("q-1a2b3c4d", "q-5e6f7a8b", "x") in given, command.name
+
+
+@pytest.mark.rule("C-002")
+@pytest.mark.parametrize("places", [["a", "b"], ["a\nb"]])
+@pytest.mark.parametrize("path", [("logs",), ("job", "why"), ("queue", "show"), ("job", "preempt")])
+def test_where_one_id_is_due_a_second_is_told_how(path: tuple[str, ...], places: list[str]) -> None:
+    command = tree.COMMANDS[path]
+    with pytest.raises(OptionError, match="`b` is one word too many") as raised:
+        vars_of(command, Line(places=places))
+    assert str(raised.value.hint).startswith(f"one at a time: `aj {command.name}")
+
+
+def test_the_words_of_a_program_are_never_taken_apart() -> None:
+    assert bound(Exec, "a1 echo 'a b'").command == ("echo", "a b")  # type: ignore[attr-defined]
+    with pytest.raises(OptionError, match="one word too many"):
+        vars_of(tree.COMMANDS["exec",], Line(places=["a\nb", "true"]))
+
+
+def vars_of(command: Command, line: Line) -> list[object]:
+    options = app.room(command).Options
+    made = bind.bind(command, options, declare.read(options), line)
+    return [getattr(made, field.name) for field in fields(options)]
+
+
+def _takes_many_names(command: Command) -> bool:
+    places = declare.read(app.room(command).Options).places
+    return any(word.many and word.values in declare.ONE_WORD for _, word in places)
 
 
 @pytest.mark.rule("C-001", "C-004")
