@@ -135,7 +135,7 @@ class JobBuckets:
         try:
             return _insist(self._clock, lambda: storage.create(owner))
         except Refused as error:
-            hint = "`--checkpoint-bucket NAME`, or another `--id`"
+            hint = "`--checkpoint-bucket NAME`, or submit it again: it gets another id then"
             words = f"job {job_id} cannot have a bucket of its own: {error.message}"
             raise Refused(words, code=error.code, hint=hint, details=error.details) from error
 

@@ -37,6 +37,9 @@ class Options:
     ] = ()
     agent: scopes.Agent = None
     session: scopes.Session = None
+    deployment: Annotated[
+        str | None, Option("--deployment", "sent to this deployment", "NAME", filled, values="deployment")
+    ] = None
     every_project: Annotated[bool, Option("--all-projects", "of every project")] = False
     cloud: Annotated[bool, Option("--cloud", "the jobs of the workspace instead, whoever submitted them")] = False
     experiment: Annotated[str | None, Option("-e --experiment", "of this experiment", "NAME", filled)] = None
@@ -70,6 +73,8 @@ def run(opts: Options, ctx: Context) -> int:
 
     def fits(item: Item) -> bool:
         nonlocal outside
+        if opts.deployment is not None and item.get("deploymentId") != opts.deployment:
+            return False
         is_in = scope.takes(item["agent"], item["session"])
         outside += not is_in
         return is_in
@@ -83,7 +88,7 @@ def run(opts: Options, ctx: Context) -> int:
 
 def _cloud(opts: Options, ctx: Context) -> int:
     """Print jobs of a workspace; exit code 1 when none of several could be asked is the daemon's error."""
-    for name, value in (("--agent", opts.agent), ("--session", opts.session)):
+    for name, value in (("--agent", opts.agent), ("--session", opts.session), ("--deployment", opts.deployment)):
         if value not in (None, scopes.ALL):
             raise OptionError(f"`{name}`: a workspace does not know it", hint="leave out what asks for the workspace")
     where = EVERY if opts.workspace == EVERY else remote.need_workspace(ctx, opts.workspace)

@@ -44,6 +44,8 @@ def test_a_deployment_from_its_begin_to_its_end(live: Shell) -> None:
     _until(lambda: live("status", "gate-1", "--json").json["item"]["workload"]["claimed"])
     assert live("job", "--deployment", "models", "--id", "gate-2").code == 0
     assert live("status", "gate-2", "--json").json["item"]["jobsAhead"] == 0
+    assert set(live("job", "list", "--deployment", "models", "-o", "name").out.split()) >= {"gate-1", "gate-2"}
+    assert live("job", "list", "--deployment", "others", "-o", "name").out == ""
     shown = live("deployment", "status", "models")
     assert "busy" in shown.out and "job gate-1  running  replica 0" in shown.out
     assert live("deployment", "list").rows[0][:5] == ["models", "ready", "1 of 1", "1", "1"]
