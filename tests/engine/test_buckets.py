@@ -239,7 +239,7 @@ def test_a_name_that_is_somebody_elses_bucket_is_refused_with_two_ways_out(
     monkeypatch.setattr(Folder, "create", taken)
     with pytest.raises(Refused, match="cannot have a bucket of its own") as refused:
         yard.shell("true", spot=True)
-    assert "--checkpoint-bucket" in (refused.value.hint or "") and "--id" in (refused.value.hint or "")
+    assert "--checkpoint-bucket" in (refused.value.hint or "") and "another id" in (refused.value.hint or "")
     assert yard.engine.find("00000001") is None
 
 
