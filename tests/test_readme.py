@@ -105,7 +105,7 @@ def test_the_tour_works_as_it_is_written(home: Home, daemon: RunningDaemon, tmp_
     assert first is not None
     for number, (command, _) in enumerate(steps):
         said = command.replace(first[1], "$first")
-        script += [f"echo '{MARK} {number}'", said, f"echo; echo '{MARK} code' $?"]
+        script += [f"echo '{MARK} {number}'", said, f"code=$?; echo; echo '{MARK} code' $code"]
         if number == 1:
             script.append("first=$(aj list -n 1 -o name)")
     told = typed("\n".join(script), project, env)
