@@ -123,11 +123,13 @@ class Context:
 
     def tell_issues(self, issues: Iterable[Issue]) -> None:
         """Say findings about a template as warnings; remarks about its text only to a verbose caller."""
+        from aj.template import issue
+
         for found in issues:
             place = found.place
             if found.level.value != "note":
                 file, line = (place.file, place.line) if place else (None, None)
-                self.warn(found.message, code=found.code, file=file, line=line)
+                self.warn(issue.said(found.message, found.hint), code=found.code, file=file, line=line)
             elif place is None:
                 self.screen.note(found.message)
             else:

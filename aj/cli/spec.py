@@ -43,6 +43,8 @@ class Recipe:
             built = build.build(self.resolved, request, options_of=registry.options)
         except TemplateError as error:
             raise _with_all(error, self.resolved) from None
+        except UserError as error:
+            raise _with_warnings(error, self.resolved) from None
         if self.opts.workspace is not None:
             built = _in_workspace(built, self.opts.workspace)
         if not registry.traits(built.spec.service).is_local:
@@ -100,6 +102,15 @@ def _with_all(error: TemplateError, resolved: Resolved) -> TemplateError:
 
     found = [*issue.of_error(error), *check.check(resolved, options_of=registry.options)]
     return issue.fatal(issue.distinct(found))
+
+
+def _with_warnings(error: UserError, resolved: Resolved) -> UserError:
+    """Return an error about the words with what the template is warned of: that may be why."""
+    from aj.template import check  # only on the way to an error
+
+    found = check.check(resolved, options_of=registry.options)
+    error.details.setdefault("issues", [one.json() for one in found])
+    return error
 
 
 def _in_workspace(built: Built, name: str) -> Built:

@@ -16,6 +16,10 @@ from aj.template.service import Facts, OptionsOf
 from aj.template.source import Link, Source
 from aj.template.tree import Items, Scalar, Section
 
+# What a hint shows can be written as it is, and a job of this machine needs no more.
+LOCAL = "{service: local}"
+JOBS = "jobs: [{name: train, instance_count: 1}]"
+
 
 @dataclass(frozen=True)
 class Report:
@@ -41,13 +45,14 @@ def check(resolved: Resolved, *, options_of: OptionsOf) -> list[Issue]:
     """Find all issues of a merged template: inheritance, kinds, needed keys, the service's options, the SKU."""
     source = resolved.source
     part = [] if source.is_leaf else [_only_a_part(source)]
-    return issue.distinct((*part, *resolved.warnings, *of_config(resolved.tree, source.place, options_of=options_of)))
+    found = of_config(resolved.tree, source.place, options_of=options_of, slip=source.slip)
+    return issue.distinct((*part, *resolved.warnings, *found))
 
 
-def of_config(config: Section, place: Place, *, options_of: OptionsOf) -> list[Issue]:
-    """Find all issues of a merged `config`; `place` is where its file begins."""
+def of_config(config: Section, place: Place, *, options_of: OptionsOf, slip: str | None = None) -> list[Issue]:
+    """Find all issues of a merged `config`; `place` is where its file begins, `slip` why it may be empty."""
     if not config.entries:
-        return [issue.error("`config` is empty", place, hint="write `target`, `environment` and `jobs` in it")]
+        return [issue.error("`config` is empty", place, hint=slip or f"write `config: {{target: {LOCAL}, {JOBS}}}`")]
     reader = schema.check(config)
     service = _service(reader)
     _jobs(reader)
@@ -99,7 +104,7 @@ def _stray(path: Path) -> Report:
 def _service(reader: Reader) -> Scalar | None:
     """Find the service's name; a missing one is noted."""
     if not reader.has("target"):
-        hint = "write `target: {service: local}`"
+        hint = f"write `target: {LOCAL}`"
         reader.issues.append(issue.error("`target` is missing", reader.node.place, path="target", hint=hint))
         return None
     target = reader.node.given("target")
@@ -115,9 +120,9 @@ def _jobs(reader: Reader) -> None:
     """Note a missing list of jobs, and entries that nobody will run."""
     jobs = reader.node.given("jobs")
     if jobs is None:
-        reader.missing("jobs", "write `jobs: [{name: train}]`")
+        reader.missing("jobs", f"write `{JOBS}`")
     elif isinstance(jobs, Items) and not jobs.items:
-        reader.wrong("jobs", "`jobs` is an empty list", hint="write `jobs: [{name: train}]`")
+        reader.wrong("jobs", "`jobs` is an empty list", hint=f"write `{JOBS}`")
     elif isinstance(jobs, Items) and len(jobs.items) > 1:
         reader.warn("jobs", f"`jobs` has {len(jobs.items)} entries; the first is submitted", code="more-jobs")
 

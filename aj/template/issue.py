@@ -69,6 +69,11 @@ def note(message: str, place: Place | None = None, *, path: str = "", hint: str 
     return Issue(Level.NOTE, message, place, path, hint, "note")
 
 
+def said(message: str, hint: str | None) -> str:
+    """Write a finding with its hint in one line."""
+    return f"{message}; {hint}" if hint else message
+
+
 def distinct(issues: Iterable[Issue]) -> list[Issue]:
     """Drop findings that say the same of the same place, and keep the order."""
     return list({(issue.level, issue.place, issue.message): issue for issue in issues}.values())

@@ -17,6 +17,7 @@ from aj.template.tree import Items, Scalar, Section, Unset, Value
 TEMPLATES = "template"
 SUBMISSION = "submission"  # what was submitted stands there, no layers
 SUFFIX = ".yaml"
+KEYS = ("base", "config")
 NAME_FORM = "letters, digits, `_`, `-` and `.`, beginning with a letter, digit or `_`"
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z"
 _FOLDER = r"[A-Za-z0-9_-]+\Z"
@@ -40,7 +41,10 @@ class Base:
 
 @dataclass(frozen=True)
 class Source:
-    """One file, before anything is merged. A file with the key `base` is a leaf; `nodes` is what it costs."""
+    """One file, before anything is merged. A file with the key `base` is a leaf; `nodes` is what it costs.
+
+    `slip` says which of its keys most likely means another.
+    """
 
     link: Link
     place: Place
@@ -49,6 +53,7 @@ class Source:
     bases: tuple[Base, ...] = ()
     config: Section | None = None
     issues: tuple[Issue, ...] = ()
+    slip: str | None = None
 
 
 def read(link: Link) -> Source:
@@ -64,7 +69,7 @@ def read(link: Link) -> Source:
         return Source(link, root.place, nodes, issues=(*issues, issue.error(message, root.place)))
     issues += _unknown(root)
     bases, config = _bases(root, issues), _config(root, issues)
-    return Source(link, root.place, nodes, "base" in root.entries, bases, config, tuple(issues))
+    return Source(link, root.place, nodes, "base" in root.entries, bases, config, tuple(issues), _slip(root))
 
 
 def is_name(name: str) -> bool:
@@ -103,12 +108,18 @@ def _content(path: Path) -> bytes:
         raise TemplateError(f"cannot be read: {error.strerror}", place=place) from error
 
 
+def _slip(root: Section) -> str | None:
+    unknown = (key for key in root.entries if key not in KEYS)
+    nearest = ((key, text.nearest(key, KEYS)) for key in unknown)
+    return next((f"write `{near}` instead of `{key}`" for key, near in nearest if near), None)
+
+
 def _unknown(root: Section) -> list[Issue]:
     found = []
     for key in root.entries:
-        if key in ("base", "config"):
+        if key in KEYS:
             continue
-        near = text.nearest(key, ("base", "config"))
+        near = text.nearest(key, KEYS)
         hint = f"`{near}` is the nearest key" if near else "a file has the keys `base` and `config`"
         found.append(issue.warning(f"unknown key `{key}`", root.key_place(key), hint=hint, code="unknown-key"))
     return found

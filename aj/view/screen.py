@@ -214,7 +214,9 @@ class Screen:
             self._err(f"hint: {hint}")
 
     def error(self, error: AjError, partial: Sequence[Item] = (), *, here: Path | None = None) -> None:
-        """Say an error: one line and its hint on stderr, and in a machine format the one document on stdout.
+        """Say an error: a line and its hint on stderr, and in a machine format the one document on stdout.
+
+        What it carries is told as well: warnings before it, other errors behind it, each with its own hint.
 
         A place in a file is written relative to `here` when it lies below it.
         """
@@ -222,10 +224,11 @@ class Screen:
         if place and here:
             place = Place(paths.shown(place.file, here), place.line, place.column)
         words = f"{place}: {error.message}" if place else error.message
-        for told in (words, *_further(error, here)):
+        warnings, others = _further(error, here)
+        for told, hint in (*warnings, (words, error.hint), *others):
             self._err("aj: " + told.replace("\n", "\n  "))
-        if error.hint:
-            self._err(f"hint: {error.hint}")
+            if hint:
+                self._err(f"hint: {hint}")
         if self.format is Format.JSONL:
             self.item(failure(error, partial))
         elif self.format.is_machine:
@@ -347,18 +350,26 @@ class Screen:
             self.streams.err = None  # nobody listens any more: the answer on stdout still counts
 
 
-def _further(error: AjError, here: Path | None) -> list[str]:
-    """Write the other errors that an error about a file carries, each with its place."""
+Told = tuple[str, "str | None"]
+
+
+def _further(error: AjError, here: Path | None) -> tuple[list[Told], list[Told]]:
+    """Write what else an error about a file carries, each with its place and its hint: warnings, then errors."""
     carried = error.details.get("issues")
-    lines = []
+    warnings: list[Told] = []
+    errors: list[Told] = []
     for issue in carried if isinstance(carried, list) else ():
         place = Place(issue["file"], issue["line"] or 0, issue["column"] or 0) if issue["file"] else None
-        if issue["level"] != "error" or (place, issue["message"]) == (error.place, error.message):
+        if (place, issue["message"]) == (error.place, error.message):
             continue
         if place and here:
             place = Place(paths.shown(place.file, here), place.line, place.column)
-        lines.append(f"{place}: {issue['message']}" if place else str(issue["message"]))
-    return lines
+        words = f"{place}: {issue['message']}" if place else str(issue["message"])
+        if issue["level"] == "error":
+            errors.append((words, issue["hint"]))
+        elif issue["level"] == "warning":
+            warnings.append((f"warning: {words}; {issue['hint']}" if issue["hint"] else f"warning: {words}", None))
+    return warnings, errors
 
 
 def _items(document: Document) -> Sequence[Item]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from aj.cli import leaf, tree
@@ -204,6 +206,7 @@ def test_every_example_can_be_typed(path: tuple[str, ...], example: str) -> None
     from aj.cli import app, bind, declare, words
 
     line = example.removeprefix('eval "$(').removesuffix(')"').partition(" && echo")[0].partition(" < ")[0]
+    line = re.sub(r"\$\(.*\)", "1a2b3c4d", line)  # what another command prints
     typed = shlex.split(line)
     assert typed[0] == "aj"
     found = words.find(typed[1:])
