@@ -97,10 +97,10 @@ def folders(settings: Settings) -> Folders:
 
 
 def working_directory(settings: Settings) -> Path:
-    """Return the current directory, also when it was deleted (then `PWD`, which no longer exists)."""
+    """Return the current directory, also when it was deleted or shut (then `PWD`, which may no longer exist)."""
     try:
         return Path.cwd()
-    except FileNotFoundError:
+    except OSError:
         return Path(settings.get("PWD") or "/")
 
 

@@ -16,6 +16,8 @@ from aj.base.units import parse_duration
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off"})
+CREDENTIALS = ("environment", "workload", "managed", "cli")  # of AJ_CREDENTIAL, in the order of trying
+LOG_LEVELS = ("debug", "info", "warning", "error")  # of AJ_LOG_LEVEL, the most talkative first
 
 # name -> meaning, in the order of the help page.
 OURS: Mapping[str, str] = MappingProxyType(
@@ -173,11 +175,27 @@ class Settings:
         try:
             return parse_duration(word)
         except ValueError as error:
-            raise ConfigError(f"{name}: {error}") from error
+            raise ConfigError(f"{name}: {error}", hint=f"`export {name}=30m`, or `unset {name}`") from error
 
     @property
     def debug(self) -> bool:
         return self.flag("AJ_DEBUG")
+
+    @property
+    def log_level(self) -> str:
+        """Return how much the daemon's log tells. Raises ConfigError on a word that is no level."""
+        return self._one_of("AJ_LOG_LEVEL", LOG_LEVELS) or "info"
+
+    @property
+    def credential(self) -> str | None:
+        """Return the one source of Azure credentials to use, None for all. Raises ConfigError on another word."""
+        return self._one_of("AJ_CREDENTIAL", CREDENTIALS)
+
+    def _one_of(self, name: str, known: tuple[str, ...]) -> str | None:
+        word = self.get(name)
+        if word is None or word in known:
+            return word
+        raise ConfigError(f"{name}={word!r} is none of {', '.join(known)}", hint=f"`unset {name}`")
 
     def unknown(self) -> list[str]:
         """Return `AJ_*` names that mean nothing to this release."""

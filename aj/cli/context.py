@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from aj.template.issue import Issue
 
 # These work while `aj.toml` is broken: they are how one finds out, or have nothing to do with it.
-WITHOUT_SETTINGS = frozenset({"help", "version", "config path", "daemon stop", "completion", "schema"})
+WITHOUT_SETTINGS = frozenset({"help", "version", "config path", "daemon stop", "completion", "schema", "doctor"})
+TELLS_ITSELF = "doctor"  # it finds wrong variables and says so; it must not end on one
 
 
 @dataclass
@@ -171,10 +172,14 @@ class Context:
             raise OptionError(f"no `-o {word}` here", hint=f"one of {', '.join(known)}", code="bad-format")
         if not word:
             word = self.settings.get("AJ_OUTPUT") or self._format_setting()
-            if word not in FORMATS:
+            if word not in FORMATS and not self._tells_itself:
                 raise ConfigError(f"AJ_OUTPUT={word!r} is no format", hint=f"one of {', '.join(FORMATS)}")
             word = word if word in known else "table"
         self.screen.format = self._streaming(Format(word))
+
+    @property
+    def _tells_itself(self) -> bool:
+        return self.command is not None and self.command.name == TELLS_ITSELF
 
     def _format_setting(self) -> str:
         if self.command is None or self.command.name in WITHOUT_SETTINGS:
@@ -218,7 +223,7 @@ class Context:
     def _taste(self) -> Taste:
         try:
             config = self.config
-        except (ConfigError, UserError):
+        except (ConfigError, UserError, OSError):
             return Taste()  # a broken file of settings must not hide the error about itself
         try:
             zone = times.zone(config.timezone)

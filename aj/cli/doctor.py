@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aj.base.noun import dataclass
-from aj.client import checkup, outfit
+from aj.client import checkup
 from aj.model.finding import Verdict
 from aj.view import doctor as view
 
@@ -20,6 +20,6 @@ class Options:
 
 def run(opts: Options, ctx: Context) -> int:
     """Print what was found; exit code 1 when something is broken."""
-    found = [*checkup.look(ctx.settings, ctx.layout, ctx.directory, ctx.clock), *outfit.look(ctx.settings)]
+    found = list(checkup.look(ctx.settings, ctx.directory, ctx.clock))
     ctx.screen.show(view.findings(found))
     return 1 if any(one.verdict is Verdict.FAILED for one in found) else 0

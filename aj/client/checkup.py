@@ -9,18 +9,19 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from aj.base import paths, text, units
 from aj.base.clock import Clock
 from aj.base.errors import AjError, ConfigError
+from aj.base.paths import Project
 from aj.base.settings import Settings
-from aj.client import presence
+from aj.client import outfit, presence
 from aj.model import finding
 from aj.model.finding import Finding
 from aj.model.ticket import Outcome, TicketState
-from aj.store import atomic, config, lock, tickets
+from aj.store import atomic, config, credentials, deployments, jobs, journal, lock, tickets, watches
 from aj.store.layout import Layout
 from aj.store.runtime import Place
 from aj.version import VERSION
@@ -35,14 +36,23 @@ DRIFT_S = 2.0  # between this clock and that of the disk; a disk of this very ma
 FIRST_RELEASE = 1_735_689_600.0  # 2025-01-01: an earlier clock is wrong
 SHARED = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "lustre", "gpfs", "beegfs", "ceph")  # locks may not hold there
 
+MOST = 10  # of the records that cannot be read: the first tell what kind of fault it is
+
 Check = Callable[[], Finding | Iterator[Finding]]
 
 
-def look(settings: Settings, layout: Layout, directory: Path, clock: Clock) -> Iterator[Finding]:
-    """Yield what every check found, in an order in which the first fault explains the next."""
-    for name, check in (
+def look(settings: Settings, directory: Path, clock: Clock) -> Iterator[Finding]:
+    """Yield what every check found, in an order in which the first fault explains the next.
+
+    It comes to its end whatever is broken: a check that fails is itself a finding.
+    """
+    settings, wrong = _grounded(settings)
+    layout = Layout(paths.folders(settings))
+    yield from wrong
+    checks: tuple[tuple[str, Check], ...] = (
         ("project", lambda: _project(settings, directory)),
         ("settings", lambda: _settings(settings, layout, directory)),
+        ("variables", lambda: _variables(settings)),
         ("state folder", lambda: _folder(layout)),
         ("disk", lambda: _disk(layout)),
         ("locks", lambda: _locks(layout)),
@@ -50,23 +60,45 @@ def look(settings: Settings, layout: Layout, directory: Path, clock: Clock) -> I
         ("daemon", lambda: _daemon(settings, layout)),
         ("queue", lambda: _queue(layout)),
         ("damaged files", lambda: _damaged(layout)),
-    ):
+        *outfit.checks(settings),
+    )
+    for name, check in checks:
         yield from _guarded(name, check)
 
 
 def _guarded(name: str, check: Check) -> Iterator[Finding]:
-    """Let one broken thing hide no other."""
+    """Let one broken thing hide no other: neither what was foreseen, nor what nobody expected."""
     try:
         found = check()
         yield from (found,) if isinstance(found, Finding) else found
     except AjError as error:
-        yield finding.failed(name, error.message, error.hint)
+        yield finding.failed(name, str(error), error.hint)
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        yield finding.failed(name, f"{where}{error.strerror or error}")
+        where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+        hint = f"see who owns it and who may read it: `ls -ld {where[:-2]}`" if where else None
+        yield finding.failed(name, f"{where}{error.strerror or error}", hint)
+    except Exception as error:  # noqa: BLE001 (this command is for when nothing else runs)
+        words = f"it cannot be looked at: {type(error).__name__}: {error}"
+        yield finding.failed(name, words, "a fault of `aj` itself: report it with this line")
+
+
+def _grounded(settings: Settings) -> tuple[Settings, list[Finding]]:
+    """Return the settings without the variables that lead to no folder, and a finding for each of those."""
+    wrong: list[Finding] = []
+    while True:
+        try:
+            paths.folders(settings)
+        except ConfigError as error:
+            name = error.message.partition("=")[0]
+            wrong.append(finding.failed("variables", f"{error.message}; the default is looked at", error.hint))
+            settings = Settings({key: value for key, value in settings.env.items() if key != name})
+        else:
+            return settings, wrong
 
 
 def _project(settings: Settings, directory: Path) -> Finding:
+    if not directory.is_dir():
+        return finding.failed("project", f"the working directory {directory} is not there any more", "`cd` elsewhere")
     project = paths.find_project(settings, directory)
     if project is None:
         return finding.absent("project", f"none in {directory} or above", "`aj init local`")
@@ -78,32 +110,58 @@ def _project(settings: Settings, directory: Path) -> Finding:
 
 
 def _settings(settings: Settings, layout: Layout, directory: Path) -> Iterator[Finding]:
-    found = config.read(layout, paths.find_project(settings, directory), settings)
-    faults = []
+    found, broken = config.survey(layout, _found_project(settings, directory), settings)
+    faults = [finding.failed("settings", str(error), error.hint) for error in broken]
     for setting in found.all():
         try:
             config.checked(setting)
         except ConfigError as error:
-            faults.append(finding.failed("settings", _placed(error), error.hint))
-    faults += [
-        finding.warning("settings", _placed(error), error.hint) for error in (*found.unknown(), *found.misplaced())
-    ]
-    if strange := settings.unknown():
-        faults.append(
-            finding.warning("settings", f"no variable of ours: {', '.join(strange)}", "`aj help environment`")
-        )
+            faults.append(finding.failed("settings", str(error), error.hint or _how_to_set(setting)))
+    faults += [finding.warning("settings", str(error), error.hint) for error in (*found.unknown(), *found.misplaced())]
     yield from faults or [finding.ok("settings", "every value can be read")]
 
 
-def _placed(error: ConfigError) -> str:
-    """Write an error with the file and line of what is wrong."""
-    return f"{error.place}: {error.message}" if error.place else error.message
+def _found_project(settings: Settings, directory: Path) -> Project | None:
+    """Return the project; None also when there is something wrong with it, which another check tells."""
+    try:
+        return paths.find_project(settings, directory)
+    except ConfigError:
+        return None
+
+
+def _how_to_set(setting: config.Setting) -> str:
+    variable = config.VARIABLES.get(setting.key)
+    if setting.source == "environment" and variable:
+        return f"`unset {variable}`"
+    return f"`aj config unset {'--user ' if setting.source == 'user' else ''}{setting.key}`"
+
+
+def _variables(settings: Settings) -> Iterator[Finding]:
+    """See that every variable of ours has a value that can be read, whoever reads it."""
+    faults = []
+    for ask in (
+        lambda: settings.flag("AJ_DEBUG"),
+        lambda: settings.flag("AJ_NO_INPUT"),
+        lambda: settings.log_level,
+        lambda: settings.seconds("AJ_AMLT_TIMEOUT", 0),
+        lambda: settings.credential,
+    ):
+        try:
+            ask()
+        except ConfigError as error:
+            faults.append(finding.failed("variables", error.message, error.hint))
+    if strange := settings.unknown():
+        words = f"no variable of ours: {', '.join(strange)}"
+        faults.append(finding.warning("variables", words, "`aj help environment`"))
+    yield from faults or [finding.ok("variables", "every value can be read")]
 
 
 def _folder(layout: Layout) -> Finding:
     folder = layout.state
-    if not folder.exists():
+    if not os.path.lexists(folder):
         return finding.ok("state folder", f"{folder} is made when it is needed")
+    if not folder.is_dir():
+        return finding.failed("state folder", f"{folder} is no folder", f"move {folder} away, or set AJ_STATE_DIR")
     about = folder.stat()
     if about.st_uid != os.getuid():
         return finding.failed("state folder", f"{folder} belongs to user {about.st_uid}", "set AJ_STATE_DIR")
@@ -209,8 +267,6 @@ def _queue(layout: Layout) -> Iterator[Finding]:
         found = tickets.scan(layout, key)
         waiting += sum(ticket.state in (TicketState.QUEUED, TicketState.RUNNING) for ticket in found.tickets)
         unknown += [tickets.name_of(ticket.id) for ticket in found.tickets if ticket.outcome is Outcome.UNKNOWN]
-        for words in found.warnings:
-            yield finding.warning("queue", words)
     if unknown:
         words = f"{text.plural(len(unknown), 'submission')} of unknown outcome: {', '.join(sorted(unknown)[:5])}"
         yield finding.warning("queue", words, "`aj queue reconcile`")
@@ -218,9 +274,38 @@ def _queue(layout: Layout) -> Iterator[Finding]:
         yield finding.ok("queue", f"{waiting} waiting or running")
 
 
-def _damaged(layout: Layout) -> Finding:
-    found = sorted(layout.state.rglob("*.damaged-*")) if layout.state.exists() else []
-    if found:
-        words = f"{text.plural(len(found), 'file')} set aside, {found[0]} first"
-        return finding.warning("damaged files", words, f"look at it, then `rm {found[0]}`")
-    return finding.ok("damaged files", "none")
+def _damaged(layout: Layout) -> Iterator[Finding]:
+    """Read every record there is. One that cannot be read is passed over by all commands, which few notice."""
+    aside = sorted(layout.state.rglob("*.damaged-*")) if layout.state.is_dir() else []
+    told = list(_unread(layout, aside))
+    if aside:
+        words = f"{text.plural(len(aside), 'file')} set aside, {aside[0]} first"
+        yield finding.warning("damaged files", words, f"look at it, then `rm {aside[0]}`")
+    for words in told[:MOST]:
+        yield finding.warning("damaged files", words, "it is passed over; restore the file, or move it away")
+    if len(told) > MOST:
+        yield finding.warning("damaged files", f"{len(told) - MOST} more of them", None)
+    if not aside and not told:
+        yield finding.ok("damaged files", "none")
+
+
+def _unread(layout: Layout, aside: Sequence[Path]) -> Iterator[str]:
+    """Say which records cannot be read, but for those that were set aside."""
+    told: list[str] = []
+    reads: tuple[Callable[[], object], ...] = (
+        lambda: told.extend(words for key in tickets.keys(layout) for words in tickets.scan(layout, key).warnings),
+        lambda: [
+            journal.read(layout, key, lambda where: told.append(f"{where}: no line of the journal"))
+            for key in journal.keys(layout)
+        ],
+        lambda: jobs.listing(layout, told.append),
+        lambda: deployments.listing(layout, told.append),
+        lambda: list(watches.each(layout, told.append)),
+        lambda: told.extend(credentials.listing(layout)[1]),
+    )
+    for read in reads:
+        try:
+            read()
+        except (AjError, OSError, ValueError, RecursionError) as error:
+            told.append(str(error))
+    yield from (words for words in dict.fromkeys(told) if not any(str(path) in words for path in aside))

@@ -5,9 +5,10 @@ Nothing is asked of any network. No value of a variable that may hold a secret i
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -34,14 +35,14 @@ PROGRAMS: Mapping[str, tuple[tuple[str, ...], str, str]] = {
 PEM = b"-----BEGIN CERTIFICATE-----"
 
 
-def look(settings: Settings) -> Iterator[Finding]:
-    """Yield what every check found."""
+def checks(settings: Settings) -> Iterator[tuple[str, Callable[[], Finding | Iterator[Finding]]]]:
+    """Yield every check with its name."""
     for name in PROGRAMS:
-        yield _program(name, settings)
-    yield from _kubeconfigs(settings)
-    yield _sign_in(settings)
-    yield from _proxies(settings)
-    yield from _certificates(settings)
+        yield name, functools.partial(_program, name, settings)
+    yield "kubeconfig", lambda: _kubeconfigs(settings)
+    yield "azure sign-in", lambda: _sign_in(settings)
+    yield "proxy", lambda: _proxies(settings)
+    yield "certificates", lambda: _certificates(settings)
 
 
 def _program(name: str, settings: Settings) -> Finding:
@@ -79,7 +80,7 @@ def _kubeconfig(file: Path) -> Finding:
     try:
         whole = kubeconfig.entries(file)
     except ConfigError as error:
-        return finding.failed("kubeconfig", error.message, f"mend {file}")
+        return finding.failed("kubeconfig", str(error), f"mend {error.place or file}")
     listed = whole.get("contexts")
     every = listed if isinstance(listed, list | tuple) else ()
     contexts = [one.get("name") for one in every if isinstance(one, Mapping)]

@@ -14,23 +14,20 @@ from pathlib import Path
 
 from aj.base import redact, text
 from aj.base.clock import Clock, rfc3339
-from aj.base.errors import ConfigError
+from aj.base.settings import LOG_LEVELS
 from aj.store import atomic
 
 MAX_BYTES = 10 * 1024 * 1024
 KEPT = 3  # daemon.log.1 to daemon.log.3
-LEVELS = ("debug", "info", "warning", "error")
 
 
 class Log:
     """Where the daemon writes what happens to it. Safe for several threads."""
 
     def __init__(self, path: Path, clock: Clock, *, level: str = "info", debug: bool = False) -> None:
-        if level not in LEVELS:
-            raise ConfigError(f"AJ_LOG_LEVEL={level!r} is none of {', '.join(LEVELS)}")
         self._path = path
         self._clock = clock
-        self._least = LEVELS.index(level)
+        self._least = LOG_LEVELS.index(level)
         self._debug = debug
         self._lock = threading.Lock()
         self._handle = self._open()
@@ -78,7 +75,7 @@ class Log:
             self._write("error", f"raised at {spots[-1].filename}:{spots[-1].lineno}")
 
     def _write(self, level: str, words: str) -> None:
-        if LEVELS.index(level) < self._least:
+        if LOG_LEVELS.index(level) < self._least:
             return
         entry = f"{rfc3339(self._clock.now())} {level} {redact.text(text.visible(words))}\n"
         with self._lock, contextlib.suppress(OSError):  # a full disk must not end the daemon

@@ -124,7 +124,7 @@ class Daemon:
         place.check()
         layout.prepare()
         place.prepare()
-        log = Log(layout.daemon_log, clock, level=settings.get("AJ_LOG_LEVEL") or "info", debug=settings.debug)
+        log = Log(layout.daemon_log, clock, level=settings.log_level, debug=settings.debug)
         log.become_output()
         log.hear_others()
         owner = become_the_only_one(place, clock)

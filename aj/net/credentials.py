@@ -12,16 +12,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from aj.base import packs, redact, text
-from aj.base.errors import ConfigError, Unavailable
+from aj.base.errors import Unavailable
 from aj.base.noun import dataclass
-from aj.base.settings import Settings
+from aj.base.settings import CREDENTIALS, Settings
 from aj.net import proxies
 from aj.net.clouds import Cloud
 
 if TYPE_CHECKING:
     from azure.core.credentials import SupportsTokenInfo, TokenRequestOptions
 
-ORDER = ("environment", "workload", "managed", "cli")
 CLI_S = 30  # `az` on a cold disk needs more than the library's 10
 SHOWN = 300  # characters of a reason: the first sentence tells, the rest is trace ids
 
@@ -73,12 +72,8 @@ class Source:
 
 def chosen(settings: Settings) -> tuple[str, ...]:
     """Return the names of the sources to try: all, or the one of AJ_CREDENTIAL. Raises ConfigError."""
-    name = settings.get("AJ_CREDENTIAL")
-    if name is None:
-        return ORDER
-    if name not in ORDER:
-        raise ConfigError(f"AJ_CREDENTIAL={name!r} is none of {', '.join(ORDER)}", hint="unset it to try all of them")
-    return (name,)
+    name = settings.credential
+    return CREDENTIALS if name is None else (name,)
 
 
 def tenant(settings: Settings, *, target: str | None = None, configured: str | None = None) -> str | None:

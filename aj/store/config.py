@@ -205,8 +205,24 @@ def read(layout: Layout, project: Project | None, settings: Settings | None = No
 
     Raises ConfigError at file, line and column when a file is broken.
     """
-    layers = [_project_layer(project.directory)] if project else []
-    return Config((*layers, _toml_layer("user", layout.user_settings)), settings or Settings())
+    found, broken = survey(layout, project, settings)
+    if broken:
+        raise broken[0]
+    return found
+
+
+def survey(
+    layout: Layout, project: Project | None, settings: Settings | None = None
+) -> tuple[Config, tuple[ConfigError, ...]]:
+    """Read the settings as `read` does, without the files that are broken; return the error of each of those."""
+    layers: list[Layer] = []
+    broken: list[ConfigError] = []
+    for directory in (project.directory, None) if project else (None,):
+        try:
+            layers.append(_project_layer(directory) if directory else _toml_layer("user", layout.user_settings))
+        except ConfigError as error:
+            broken.append(error)
+    return Config(tuple(layers), settings or Settings()), tuple(broken)
 
 
 def file_of(layout: Layout, project: Project | None) -> Path:
@@ -334,7 +350,7 @@ def _did_you_mean(key: str) -> str:
 
 def _project_layer(directory: Path) -> Layer:
     file, old = directory / FILE, directory / OLD_FILE
-    if file.exists() or not old.exists():
+    if os.path.exists(file) or not os.path.exists(old):  # of a folder that is shut, reading tells more than looking
         return _toml_layer("project", file)
     return _old_layer(old)
 
@@ -350,7 +366,7 @@ def _toml_layer(source: str, file: Path) -> Layer:
     except tomllib.TOMLDecodeError as error:
         raise _broken(file, str(error), text) from None
     except RecursionError:
-        raise ConfigError("nested too deeply", place=Place(str(file))) from None
+        raise _unread("nested too deeply", Place(str(file))) from None
     return Layer(source, file, values, toml_lines.lines(text))
 
 
@@ -361,7 +377,13 @@ def _broken(file: Path, words: str, text: str) -> ConfigError:
     else:  # `(at end of document)`
         place = Place(str(file), text.count("\n") + 1)
     message = words[: spot.start()] if spot else words.partition(" (at ")[0]
-    return ConfigError(f"not TOML: {message[:1].lower()}{message[1:]}", place=place, code="broken-settings")
+    return _unread(f"not TOML: {message[:1].lower()}{message[1:]}", place)
+
+
+def _unread(message: str, place: Place) -> ConfigError:
+    """Say that a file of settings cannot be understood, and which one is to be mended."""
+    hint = f"mend {place}, or move the file away; `aj doctor` tells all that is wrong"
+    return ConfigError(message, hint=hint, place=place, code="broken-settings")
 
 
 def _old_layer(file: Path) -> Layer:
@@ -370,9 +392,9 @@ def _old_layer(file: Path) -> Layer:
         old = json.loads(text)
     except json.JSONDecodeError as error:
         place = Place(str(file), error.lineno, error.colno)
-        raise ConfigError(f"not JSON: {error.msg.lower()}", place=place, code="broken-settings") from None
+        raise _unread(f"not JSON: {error.msg.lower()}", place) from None
     except RecursionError:
-        raise ConfigError("nested too deeply", place=Place(str(file))) from None
+        raise _unread("nested too deeply", Place(str(file))) from None
     values: dict[str, Json] = {}
     lines: dict[str, int] = {}
     for key, path in _OLD_KEYS.items():
@@ -410,12 +432,15 @@ def _source(file: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ConfigError(f"cannot be read: {os.strerror(error.errno or 0)}", place=Place(str(file))) from error
+        reason = os.strerror(error.errno or 0)
+        hint = f"make {file} a file that you can read; `aj doctor` tells all that is wrong"
+        raise ConfigError(f"cannot be read: {reason}", hint=hint, place=Place(str(file))) from error
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise ConfigError("not UTF-8", place=Place(str(file), line), code="broken-settings") from None
+        column = error.start - raw.rfind(b"\n", 0, error.start)
+        raise _unread("not UTF-8", Place(str(file), line, column)) from None
 
 
 def _shown(value: Json) -> str:

@@ -105,7 +105,7 @@ def read(layout: Layout, name: str) -> Credential:
         ) from None
     except OSError as error:
         raise AjError(f"{path}: {error.strerror}", code="unreadable-credential") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise AjError(
             f"{path} is damaged", code="damaged-credential", hint=f"`aj credentials delete {name}`"
         ) from error

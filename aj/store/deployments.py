@@ -167,7 +167,7 @@ def _read(path: Path, kind: type[T]) -> T:
         raise
     except OSError as error:
         raise AjError(f"{path}: {error.strerror}", code="unreadable-record") from error
-    except (ValueError, UserError) as error:
+    except (ValueError, RecursionError, UserError) as error:
         raise AjError(f"{path} is damaged: {error}", code="damaged-record") from error
 
 

@@ -157,7 +157,7 @@ def _read(folder: Path) -> Workload:
         return codec.load(Workload, value, where=str(path), lenient=True)
     except OSError as error:
         raise AjError(f"{path}: {error.strerror}", code="unreadable-record") from error
-    except (ValueError, TypeError, UserError) as error:
+    except (ValueError, RecursionError, TypeError, UserError) as error:
         raise AjError(f"{path} is damaged: {error}", code="damaged-record") from error
 
 
@@ -186,7 +186,7 @@ def spec(layout: Layout, job_id: str) -> JobSpec:
         raise AjError(f"{path} is gone", code="damaged-record") from error
     except OSError as error:
         raise AjError(f"{path}: {error.strerror}", code="unreadable-record") from error
-    except (ValueError, UserError) as error:
+    except (ValueError, RecursionError, UserError) as error:
         raise AjError(f"{path} is damaged: {error}", code="damaged-record") from error
 
 
@@ -197,7 +197,7 @@ def has_ended(folder: Path) -> bool:
         return JobState(value["state"]).is_final
     except FileNotFoundError:
         return True
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
         return False  # unreadable just now, or damaged: who follows it sees no end and can be interrupted
 
 

@@ -121,7 +121,7 @@ def _is_told(layout: Layout, key: str, record: Record) -> bool:
 def _is_running(ticket: Path) -> bool:
     try:
         value = json.loads(ticket.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(value, dict) and value.get("state") == "running"
 

@@ -40,7 +40,7 @@ def entries(file: Path) -> Mapping[str, Json]:
         raise ConfigError(f"{file} cannot be read: {error.strerror}", code="kubeconfig") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f"{file}:{mark.line + 1}" if mark else str(file)
+        where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else str(file)
         raise ConfigError(f"{where}: {getattr(error, 'problem', None) or 'it is no YAML'}", code="kubeconfig") from None
     if value is None:
         return {}

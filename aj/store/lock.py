@@ -93,7 +93,7 @@ def holder(path: Path) -> Holder | None:
         value: dict[str, Json] = json.loads(path.with_suffix(".json").read_bytes())
         words = [str(value[name]) for name in ("start_time", "boot_id", "host", "since", "note")]
         return Holder(int(str(value["pid"])), *words)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
         return None
 
 

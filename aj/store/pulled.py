@@ -33,7 +33,7 @@ def read(layout: Layout, key: str) -> Pulled | None:
         files = {str(path): str(digest) for path, digest in found["files"].items()}
         commit = found["commit"]
         return Pulled(str(found["repository"]), commit if isinstance(commit, str) else None, files)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
 
 

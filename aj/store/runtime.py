@@ -85,7 +85,7 @@ class Place:
                 who, str(value["version"]), int(spoken["min"]), int(spoken["max"]),
                 str(value["instance"]), str(value["socket"]),
             )  # fmt: skip
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, RecursionError, KeyError, TypeError):
             return None
 
     def write(self, file: DaemonFile) -> None:

@@ -73,7 +73,7 @@ def _manifest(folder: Path) -> dict[str, str] | None:
         found = json.loads((folder / MANIFEST).read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise ValueError(f"{MANIFEST} cannot be read") from None
     files = found.get("files") if isinstance(found, dict) else None
     if not isinstance(files, dict) or not all(map(_fits, files, files.values())):

@@ -89,7 +89,7 @@ def project_path(layout: Layout, key: str) -> str | None:
     """Return the project directory of a queue, None when there is none or it cannot be read."""
     try:
         value = json.loads(layout.project(key).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     path = value.get("path") if isinstance(value, dict) else None
     return path if isinstance(path, str) else None

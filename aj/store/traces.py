@@ -80,7 +80,7 @@ def _read(path: Path) -> Trace | None:
     try:
         found: Json = json.loads(path.read_bytes())
         return _trace(found) if isinstance(found, Mapping) else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
         return None  # removed just now, or damaged
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from aj.base.errors import ConfigError
+from aj.base.settings import Settings
 from aj.daemon import log as logs
 from aj.daemon.log import Log
 from tests.conftest import MovedClock
@@ -66,6 +67,6 @@ def test_a_traceback_stands_there_only_when_asked_for(tmp_path: Path, clock: Mov
 @pytest.mark.rule("C-091")
 def test_a_level_is_one_of_four(tmp_path: Path, clock: MovedClock) -> None:
     with pytest.raises(ConfigError, match="AJ_LOG_LEVEL='loud'"):
-        Log(tmp_path / "x", clock, level="loud")
+        Settings({"AJ_LOG_LEVEL": "loud"}).log_level  # noqa: B018 (it raises)
     Log(tmp_path / "x", clock, level="error").warning("quiet")
     assert (tmp_path / "x").read_text() == ""

@@ -21,7 +21,7 @@ import trustme
 
 from aj.base import redact
 from aj.base.errors import AuthError, ConfigError, OutcomeUnknown, RemoteError, Unavailable
-from aj.base.settings import Settings
+from aj.base.settings import CREDENTIALS, Settings
 from aj.net import clouds, credentials, http, token
 from aj.net.clouds import Cloud
 from aj.net.http import Request
@@ -200,7 +200,7 @@ def test_sources_are_tried_in_order_and_each_reason_is_told(
     assert said.endswith("; cli: Please run 'az login' to set up an account")
     assert "\n" not in said
     assert error.value.hint == f"`az login --tenant {TENANT}`"
-    assert list(error.value.details["sources"]) == list(credentials.ORDER)  # type: ignore[call-overload]
+    assert list(error.value.details["sources"]) == list(CREDENTIALS)  # type: ignore[call-overload]
     tokens.close()
 
 

@@ -261,7 +261,7 @@ def test_a_broken_file_is_told_at_line_and_column_and_left_alone(
 def test_a_file_that_is_not_utf8_or_cannot_be_read_is_told(home: Home, project: Project) -> None:
     file = project.directory / "aj.toml"
     file.write_bytes(b'a = 1\nb = "\xff"\n')
-    with pytest.raises(ConfigError, match=r"aj.toml:2: not UTF-8"):
+    with pytest.raises(ConfigError, match=r"aj.toml:2:6: not UTF-8"):
         read(home, project)
     file.unlink()
     file.mkdir()
