@@ -4,6 +4,7 @@ The record of a job is the whole truth. Every decision is one write of one recor
 daemon that is killed anywhere leaves a job that was taken or one that was not. These hold at any moment:
 
     - of one job at one point of its history, at most one execution ever succeeds in claiming it
+    - an execution that was told it does not get a job never gets it, though its claim arrives once more
     - a deadline that has passed without a claim ends the job in the same step that a claim would need
     - that a submission was claimed is never unsaid, but by the next submission
     - a job whose share of the machine would pass a cap on spending is not taken
@@ -134,8 +135,8 @@ class Claims:
         """Start a queued job for this replica, if it stands exactly where the replica saw it.
 
         The same execution again gives the same answer. Raises Refused: `candidate-stale` when somebody else was
-        first or it changed, `execution-used` when this execution had the job and has it no more; AjError when the
-        disk refuses.
+        first, it changed, or this replica may not have it now, `execution-used` when this execution had the job and
+        has it no more; AjError when the disk refuses.
         """
         if not 0 < len(execution_id) <= 64:
             raise UserError("an execution id has 1 to 64 characters", code="bad-execution")
@@ -146,25 +147,27 @@ class Claims:
                 return _selected(job, target.held)
             if self._is_over(job, execution_id):
                 raise Refused(f"execution {execution_id} is over", code=USED)
+            if claims.was_refused(self._layout.job(job_id), execution_id):
+                raise _stale(f"execution {execution_id} was refused already")
             self._expire(job)
-            self._check_claim(who, self._lifecycle.get(job_id), revision, previous)
+            _check_place(self._lifecycle.get(job_id), revision, previous)
             with self._deciding() as gate:
-                refusal = gate.refusal(job)
+                refusal = self._not_now(who, job) or gate.refusal(job)
                 if refusal is not None:
+                    # what holds it back may be gone when the same claim, long on its way, arrives once more
+                    claims.refuse(self._layout.job(job_id), execution_id)
                     raise _stale(f"job {job_id} is {refusal}")
                 return self._take(who, job, execution_id, gate.price(job))
 
-    def _check_claim(self, who: Bearer, job: Workload, revision: int, previous: str | None) -> None:
-        """Raise Refused unless the job waits where the replica saw it, and the replica has room for it."""
-        now, target = self._clock.now(), _targeted(job)
-        if job.state is not S.QUEUED or job.submission_revision != revision or previous != _last_id(target):
-            raise _stale(f"job {job.id} is not where it was: {job.state}")
-        if scheduler.due(job) > now:
-            raise _stale(f"job {job.id} is not due yet")
+    def _not_now(self, who: Bearer, job: Workload) -> str | None:
+        """Say why a replica may not have a job just now; None when it may."""
+        if scheduler.due(job) > self._clock.now():
+            return "not due yet"
         if not self._crew.may_claim(who):
-            raise _stale("this replica takes no more jobs")
+            return "not for this replica, which takes no more"
         if _taken(self._lifecycle.living(), who.deployment, who.slot) >= self._crew.places(who.deployment):
-            raise _stale("every slot of this replica holds a job")
+            return "not for this replica, whose every slot holds a job"
+        return None
 
     def _take(self, who: Bearer, job: Workload, execution_id: str, price: int | None) -> SelectedJob:
         target, now = _targeted(job), rfc3339(self._clock.now())
@@ -402,6 +405,13 @@ class Claims:
 
 
 AGAIN_S = 5.0  # after a disk refused to take what has to be written
+
+
+def _check_place(job: Workload, revision: int, previous: str | None) -> None:
+    """Raise Refused unless a job waits where the replica saw it; it never comes back to a place that it has left."""
+    is_there = job.submission_revision == revision and previous == _last_id(_targeted(job))
+    if job.state is not S.QUEUED or not is_there:
+        raise _stale(f"job {job.id} is not where it was: {job.state}")
 
 
 def queue_of(living: Iterable[Workload], deployment: str) -> list[Workload]:

@@ -2,7 +2,7 @@
 
 The newest one that is over stands in the job's record; it comes here just before the next one takes its
 place there. So record and file together know every execution, whatever a crash cut off. A line that
-stands twice says nothing more than once.
+stands twice says nothing more than once. Beside it stand the executions that were refused a claim.
 """
 
 from __future__ import annotations
@@ -25,6 +25,21 @@ def append(folder: Path, over: Execution) -> None:
     line = codec.dump(over)
     assert isinstance(line, dict)
     jsonl.append(file(folder), line)
+
+
+def refuse(folder: Path, execution_id: str) -> None:
+    """Note that an execution does not get the job, and never will. Raises AjError when the disk refuses."""
+    jsonl.append(_refused(folder), {"id": execution_id})
+
+
+def was_refused(folder: Path, execution_id: str) -> bool:
+    """Tell whether an execution was refused."""
+    path = _refused(folder)
+    return path.exists() and any(line.get("id") == execution_id for line in jsonl.read(path, lambda _: None))
+
+
+def _refused(folder: Path) -> Path:
+    return folder / "refused.jsonl"
 
 
 def find(folder: Path, execution_id: str) -> Execution | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from aj.base.errors import NotFound, Refused, UserError
+from aj.base.errors import AjError, NotFound, Refused, UserError
 from aj.base.paths import NO_PROJECT
 from aj.engine import claims
 from aj.engine.claims import Claims
@@ -121,6 +121,51 @@ def test_a_claim_again_is_the_same_and_another_one_is_late(rig: Rig) -> None:
     for job_id in ("a", "missing"):
         with pytest.raises(NotFound):
             rig.claims.claim(Bearer("others", "u", 0, 1), job_id, "x9", 0, None)
+
+
+@pytest.mark.rule("TD-12", "TD-13")
+@pytest.mark.parametrize("why", ["full", "leaving", "not due", "capped"])
+def test_a_claim_that_was_refused_never_comes_true_when_it_arrives_once_more(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    rig.admit("a")
+    rig.admit("b")
+    if why == "full":
+        rig.take(ONE, "x0")
+    if why == "leaving":
+        rig.crew.idle = False
+    if why == "not due":
+        rig.take(TWO, "x0")
+        rig.claims.outcome(TWO, "a", "x0", Ending.RETRYABLE, "again")
+    if why == "capped":
+        capped(rig, 1, "2")
+    job_id, previous = ("a", "x0") if why == "not due" else ("b", None)
+    real = ledger.refuse
+
+    def full(*_: object) -> None:
+        raise AjError("No space left on device", code="disk")
+
+    monkeypatch.setattr(ledger, "refuse", full)
+    with pytest.raises(AjError) as unsaid:
+        rig.claims.claim(ONE, job_id, "x1", 0, previous)
+    assert unsaid.value.code == "disk", "what is not certain is not said: the replica asks once more"
+    monkeypatch.setattr(ledger, "refuse", real)
+    for _ in range(2):
+        with pytest.raises(Refused) as error:
+            rig.claims.claim(ONE, job_id, "x1", 0, previous)
+        assert error.value.code == "candidate-stale"
+    if why == "full":
+        rig.claims.outcome(ONE, "a", "x0", Ending.COMPLETED, None)
+    if why == "capped":
+        capped(rig, 100, "2")
+    rig.crew.idle = True
+    rig.clock.move(3600)
+    rig.again() if why != "capped" else None
+    with pytest.raises(Refused) as error:
+        rig.claims.claim(ONE, job_id, "x1", 0, previous)
+    assert error.value.code == "candidate-stale"
+    assert rig.job(job_id).state is S.QUEUED
+    assert rig.claims.claim(ONE, job_id, "x2", 0, previous).execution_id == "x2"
 
 
 @pytest.mark.rule("TD-09")
@@ -314,7 +359,7 @@ def test_a_claim_that_would_pass_a_cap_is_refused_in_the_step_that_would_take_th
         rig.claims.claim(TWO, "b", "x2", 0, None)
     assert error.value.code == "candidate-stale" and rig.job("b").state is S.QUEUED
     rig.claims.outcome(ONE, "a", "x1", Ending.COMPLETED, None)
-    assert rig.take(TWO, "x2").job_id == "b"
+    assert rig.take(TWO, "x3").job_id == "b"
     assert rig.job("b").waiting_for is None
 
 
