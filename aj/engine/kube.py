@@ -6,8 +6,6 @@ connections. The settings of a job's own project count, as they are at that mome
 
 from __future__ import annotations
 
-import hashlib
-import platform
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -102,8 +100,8 @@ class Kube:
 
     @property
     def owner(self) -> str:
-        """The word that tells what this daemon made from what others made."""
-        return hashlib.sha256(f"{platform.node()}{chr(0)}{self.layout.state}".encode()).hexdigest()[:16]
+        """The word that tells what was made from this state folder from what others made. Raises AjError."""
+        return self.traces.owner()
 
     def tidy(self, cluster: Cluster, job: Job) -> tuple[str, ...]:
         """Remove the code of a job from its volume, before it is forgotten where that is. Raises as `volume.forget`."""
@@ -124,8 +122,8 @@ class Kube:
 
         return KubeCare(
             open=self.clusters.open,
-            session=lambda: self.open_session(config.read(self.layout, None, self.settings), None),
-            chosen=lambda: pins.read(config.read(self.layout, None, self.settings)),
+            session=lambda project: self.open_session(self._config(project), None),
+            chosen=lambda project: pins.read(self._config(project)),
             settings=self.settings,
             clock=self.clock,
             traces=self.traces,
@@ -134,8 +132,8 @@ class Kube:
 
     def _courier(self) -> Courier:
         return Courier(
-            session=lambda spec: self.open_session(self._config(spec), None),
-            chosen=lambda spec: pins.read(self._config(spec)),
+            session=lambda spec: self.open_session(self._config(spec.project), None),
+            chosen=lambda spec: pins.read(self._config(spec.project)),
             settings=self.settings,
             clock=self.clock,
             traces=self.traces,
@@ -143,12 +141,11 @@ class Kube:
             tell=self.steps.tell,
         )
 
-    def _config(self, spec: JobSpec) -> Config:
-        project = Project(Path(spec.project)) if spec.project else None
-        return config.read(self.layout, project, self.settings)
+    def _config(self, project: str | None) -> Config:
+        return config.read(self.layout, Project(Path(project)) if project else None, self.settings)
 
     def _facts(self, spec: JobSpec, accepted_at: str) -> Facts:
-        return known.facts(self._config(spec), accepted_at=accepted_at)
+        return known.facts(self._config(spec.project), accepted_at=accepted_at)
 
     def _archive(self, code: CodeRef) -> Path:
         found = archive.find(self.layout.code, code)

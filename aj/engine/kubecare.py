@@ -1,11 +1,13 @@
 """What is done about one thing that was made on a cluster: renewed, given to its job, or removed.
 
 A Secret is removed only when no job bears its id and it is a day old: a job whose creation was not answered may still
-be found. A pod that brings code is removed when it is this daemon's own and the upload that needed it is no more.
+be found. A pod that brings code is removed when it was made from this state folder and no upload uses it: none of this
+process, and none of another machine that has the same folder.
 """
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Sequence
 
 from aj.azure.arm import Session
@@ -16,6 +18,7 @@ from aj.base.clock import Clock, rfc3339
 from aj.base.errors import NotFound, UserError
 from aj.base.noun import dataclass
 from aj.base.settings import Settings
+from aj.engine.upkeep import SOON_S
 from aj.kube import jobs, secrets
 from aj.kube.client import Cluster
 from aj.kube.jobs import Job
@@ -30,23 +33,24 @@ LONGEST_H = 168.0  # of a signature that a user's key made
 
 @dataclass(frozen=True)
 class KubeCare:
-    """One daemon's care. `session` opens a session of Azure, `chosen` reads what the user's settings say.
+    """One daemon's care. `session` opens a session of Azure, `chosen` reads what settings say: both for the path of a
+    project, None for the user's own.
 
-    `owner` is the word that tells what this daemon made from what others made.
+    `owner` is the word of the state folder, which tells what was made from it from what others made.
     """
 
     open: Callable[[str, str], Cluster]
-    session: Callable[[], Session]
-    chosen: Callable[[], Chosen]
+    session: Callable[[str | None], Session]
+    chosen: Callable[[str | None], Chosen]
     settings: Settings
     clock: Clock
     traces: Traces
     owner: str
 
-    def tend(self, trace: Trace, *, began_at: float) -> None:
+    def tend(self, trace: Trace) -> None:
         """Do what is due about a trace. Raises ConfigError, AuthError, Refused, Unavailable."""
-        if trace.kind == HELPER and trace.noted_at < began_at:
-            self._sweep(trace, began_at)
+        if trace.kind == HELPER and not porter.is_in_use(trace.job):
+            self._sweep(trace)
         elif trace.kind == SECRET:
             self._secret(trace)
 
@@ -61,24 +65,37 @@ class KubeCare:
         there = secrets.find(cluster, name, job.namespace) if job.aj_id else None
         if there is None or job.aj_id is None:
             raise NotFound(f"job {job.name} has no secret: nothing was signed for it", code="no-secret")
-        session = self.session()
+        project = self._project(job.aj_id)
+        session = self.session(project)
         document = cluster.get(JOBS, job.name, job.namespace)
-        wants = sas.of_job(document, there.data, session.cloud.blob_endpoint, self.chosen().storage_sas_s)
+        wants = sas.of_job(document, there.data, session.cloud.blob_endpoint, self.chosen(project).storage_sas_s)
         signed = sas.make(session, self.settings, sas.only(wants, hours))
         secrets.renew(cluster, name, job.namespace, signed.values)
         context, now = cluster.access.context, self.clock.now()
-        self.traces.note(Trace(SECRET, job.aj_id, context, job.namespace, now, signed.first_end))
+        self.traces.note(Trace(SECRET, job.aj_id, context, job.namespace, now, signed.first_end, project=project))
         rows = [
             Signature(key, _moment(sas.end_of(there.data[key])), _moment(end))
             for key, end in sorted(signed.expires_at.items())
         ]
         return Refreshed(job.name, job.namespace, name, tuple(rows))
 
-    def _sweep(self, trace: Trace, began_at: float) -> None:
-        """Remove pods of an earlier daemon; those that this one uses were noted after it began."""
-        used = {one.job for one in self.traces.all() if one.kind == HELPER and one.noted_at >= began_at}
-        porter.sweep(self.open(trace.context, trace.namespace), trace.namespace, self.owner, used.__contains__)
-        self.traces.forget(HELPER, trace.job)
+    def _sweep(self, trace: Trace) -> None:
+        """Remove pods that no upload uses. What is still there, as of another machine, stays noted."""
+        cluster = self.open(trace.context, trace.namespace)
+        porter.sweep(cluster, trace.namespace, self.owner, self._is_used)
+        is_left = trace.host not in ("", platform.node()) and porter.is_there(cluster, trace.job, trace.namespace)
+        if not is_left and not porter.is_in_use(trace.job):
+            self.traces.forget(HELPER, trace.job)
+
+    def _is_used(self, job: str) -> bool:
+        """Tell whether an upload uses the pod of a job; a pod is noted before it is made, and so found here."""
+        noted = self.traces.find(HELPER, job)
+        return porter.is_in_use(job) or (noted is not None and noted.host not in ("", platform.node()))
+
+    def _project(self, job: str) -> str | None:
+        """Return the project of a job; None when it has none, or was not submitted from this state folder."""
+        noted = self.traces.find(SECRET, job)
+        return noted.project if noted is not None else None
 
     def _secret(self, trace: Trace) -> None:
         cluster = self.open(trace.context, trace.namespace)
@@ -97,14 +114,14 @@ class KubeCare:
         living = [job for job in found if not is_final(job)]
         if there is None or not living:
             self.traces.forget(SECRET, trace.job)  # it goes with the job
-        elif self._is_due(trace) and self.chosen().auto_refresh:
+        elif self._is_due(trace) and self.chosen(trace.project).auto_refresh:
             self.refresh(cluster, living[0])
 
     def _is_due(self, trace: Trace) -> bool:
         if trace.expires_at is None:
             return False
         left_s = trace.expires_at - self.clock.now()
-        return left_s < LEFT * (trace.expires_at - trace.noted_at)
+        return left_s < max(LEFT * (trace.expires_at - trace.noted_at), SOON_S)
 
     def _drop(self, trace: Trace, cluster: Cluster) -> None:
         """Remove a Secret without a job, once nobody can be looking for that any more."""

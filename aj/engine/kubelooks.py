@@ -153,7 +153,12 @@ class KubeLooks:
         if name is None:
             return None
         try:
-            return name if secrets.remove(cluster, name, job.namespace) else None
+            there = secrets.find(cluster, name, job.namespace)
+            if there is None:
+                return None  # its owner took it along
+            if there.labels.get(jobs.ID) != job.aj_id:
+                raise Refused("it is not ours", code="other-secret")
+            return name if secrets.remove(cluster, name, job.namespace, uid=there.uid) else None
         except AjError as error:
             notes.append(f"Secret {name} stays: {error.message}")
             return None

@@ -15,13 +15,14 @@ from aj.base.errors import AjError
 from aj.store.traces import Trace, Traces
 
 EVERY_S = 600.0  # a signature lives for hours, and is renewed when a quarter of that is left
+SOON_S = 2 * EVERY_S  # before its end, however short it lives: one round may fail, and pods see it after a minute
 
 
 class Care(Protocol):
     """What can be done about one trace."""
 
-    def tend(self, trace: Trace, *, began_at: float) -> None:
-        """Do what is due about it. `began_at` is when this daemon began, in seconds since the epoch. Raises AjError."""
+    def tend(self, trace: Trace) -> None:
+        """Do what is due about it. Raises AjError."""
 
 
 class Upkeep:
@@ -32,7 +33,6 @@ class Upkeep:
         self._clock = clock
         self._care = care
         self._log = log
-        self._began_at = clock.now()
         self._stop = threading.Event()
         self._told: dict[str, str] = {}
 
@@ -50,7 +50,7 @@ class Upkeep:
             if self._stop.is_set():
                 return
             try:
-                self._care().tend(trace, began_at=self._began_at)
+                self._care().tend(trace)
             except AjError as error:
                 self._tell(trace, str(error))
             else:

@@ -7,14 +7,17 @@ was killed. Secrets are only named here; what they hold is not.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+from aj.base.errors import AjError
 from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.store import atomic
 
 HELPER, SECRET = "helper", "secret"
+OWNER = "owner"  # a file beside them
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,8 @@ class Trace:
     """One thing on a cluster. `kind` is HELPER, a pod that brings code, or SECRET.
 
     `noted_at` is when this was written; what a Secret holds was signed then, and is good until `expires_at` (both in
-    seconds since the epoch; None: nothing in it ends). `context` is one of the user's kubeconfig.
+    seconds since the epoch; None: nothing in it ends). `context` is one of the user's kubeconfig. `host` is the machine
+    whose daemon made it, since several may share a state folder; `project` is the path of the job's project.
     """
 
     kind: str
@@ -31,6 +35,8 @@ class Trace:
     namespace: str
     noted_at: float
     expires_at: float | None = None
+    host: str = ""
+    project: str | None = None
 
     @property
     def name(self) -> str:
@@ -42,6 +48,22 @@ class Traces:
     """The folder of traces."""
 
     folder: Path
+
+    def owner(self) -> str:
+        """Return the word that tells what daemons of this state folder made from what others made.
+
+        It is drawn once: names of machines and folders are the same in many places. Raises AjError.
+        """
+        path = self.folder / OWNER
+        for _ in range(2):
+            try:
+                return path.read_text("ascii").strip()
+            except FileNotFoundError:
+                atomic.make_folder(self.folder)
+                atomic.write_bytes(path, secrets.token_hex(8).encode() + b"\n")
+            except (OSError, UnicodeDecodeError) as error:
+                raise AjError(f"{path} cannot be read: {error}", code="disk") from error
+        raise AjError(f"{path} was written and is not there", code="disk")
 
     def note(self, trace: Trace) -> None:
         """Write a trace down, in the place of an earlier one. Raises AjError when the disk refuses."""
@@ -73,6 +95,8 @@ def _values(trace: Trace) -> dict[str, Json]:
         "namespace": trace.namespace,
         "noted_at": trace.noted_at,
         "expires_at": trace.expires_at,
+        "host": trace.host,
+        "project": trace.project,
     }
 
 
@@ -85,7 +109,7 @@ def _read(path: Path) -> Trace | None:
 
 
 def _trace(found: Mapping[str, Json]) -> Trace:
-    noted_at, expires_at = found["noted_at"], found["expires_at"]
+    noted_at, expires_at, project = found["noted_at"], found["expires_at"], found.get("project")
     if not isinstance(noted_at, int | float) or not isinstance(expires_at, int | float | None):
         raise ValueError("not a moment")
     return Trace(
@@ -95,4 +119,6 @@ def _trace(found: Mapping[str, Json]) -> Trace:
         namespace=str(found["namespace"]),
         noted_at=float(noted_at),
         expires_at=None if expires_at is None else float(expires_at),
+        host=str(found.get("host", "")),
+        project=None if project is None else str(project),
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import parse_qs, quote
@@ -17,11 +18,12 @@ from aj.backend.volcano.variables import Facts
 from aj.base.clock import SYSTEM
 from aj.base.errors import NotFound, UserError
 from aj.engine.kubecare import DAY_S, KubeCare
-from aj.engine.upkeep import Upkeep
+from aj.engine.upkeep import EVERY_S, Upkeep
 from aj.kube import config, jobs, secrets
 from aj.kube.client import Cluster
 from aj.kube.jobs import Job
 from aj.model.job import JobSpec
+from aj.model.json import Json
 from aj.store.config import Config
 from aj.store.traces import HELPER, SECRET, Trace, Traces
 from aj.view import k8s as view
@@ -36,6 +38,7 @@ from tests.template.kit import ID, built
 
 OWNER = "0123456789abcdef"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 
 @dataclass
@@ -55,13 +58,28 @@ class House:
 
     @property
     def care(self) -> KubeCare:
-        return KubeCare(
-            self.open, self.session, lambda: self.chosen, self.azurite.settings, self.clock, self.traces, OWNER
-        )
+        choose = self.choose or (lambda project: self.chosen)
+        return KubeCare(self.open, self.session, choose, self.azurite.settings, self.clock, self.traces, OWNER)
 
     chosen: pins.Chosen = field(default_factory=lambda: pins.read(Config(())))
+    choose: Callable[[str | None], pins.Chosen] | None = None
 
-    def session(self) -> Session:
+    def body(self, job: str, *, owner: str = OWNER) -> dict[str, Json]:
+        """A pod that brings code."""
+        about = {"name": names.helper(job), "labels": names.labels(job), "annotations": {porter.OWNER: owner}}
+        spec = {"containers": [{"name": "upload", "image": "x:1"}]}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec}
+
+    def wanted(self, job: str) -> porter.Helper:
+        return porter.Helper(job, NAMESPACE, OWNER, self.body(job))
+
+    def helper(self, job: str, *, host: str | None = None) -> None:
+        """Leave such a pod behind, as a daemon that was killed does."""
+        here = platform.node() if host is None else host
+        self.traces.note(Trace(HELPER, job, kube.CONTEXT, NAMESPACE, self.clock.now(), host=here))
+        self.open().create(porter.PODS, self.body(job), NAMESPACE)
+
+    def session(self, project: str | None = None) -> Session:
         return replace(session(self.azurite), clock=self.clock)
 
     def open(self, context: str | None = None, namespace: str | None = None) -> Cluster:
@@ -76,9 +94,9 @@ class House:
     def spec(self) -> JobSpec:
         return built(self.home.root / "p", TEMPLATE).spec
 
-    def signed(self) -> None:
+    def signed(self, project: str | None = None) -> None:
         """Sign for a job and make its Secret, as a submission does."""
-        spec = self.spec
+        spec = replace(self.spec, project=project)
         chosen = payload.options(spec)
         facts = Facts(AT, namespace=NAMESPACE, digest="d1", archive_sha256=SHA)
         courier = Courier(
@@ -252,23 +270,128 @@ def test_what_ended_or_went_is_forgotten(house: House) -> None:
 
 @pytest.mark.rule("V-068")
 def test_helpers_of_an_earlier_daemon_are_swept_at_the_start(house: House) -> None:
-    spec = built(house.home.root / "p", TEMPLATE).spec
-    claim = f"{names.helper(ID)}"
-    body = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": claim, "labels": names.labels(ID), "annotations": {porter.OWNER: OWNER}},
-        "spec": {"containers": [{"name": "upload", "image": "x:1"}]},
-    }
-    house.open().create(porter.PODS, body, NAMESPACE)
-    house.traces.note(Trace(HELPER, spec.id, kube.CONTEXT, NAMESPACE, house.clock.now()))
-    house.clock.move(1)
+    house.helper(ID)
+    house.daemon().round()
+    assert house.server.kube.names("pods") == []
+    assert house.traces.all() == ()
+
+
+@pytest.mark.rule("V-068")
+def test_an_upload_of_this_very_daemon_goes_on_whatever_the_clock_says(house: House) -> None:
+    """A clock that was put back makes its pod look older than the daemon."""
+    house.clock.move(100)
+    daemon = house.daemon()
+    house.clock.move(-200)
+    with porter.running(house.open(), house.wanted("deadbeef"), house.traces):
+        daemon.round()
+        house.daemon().round()
+        assert house.server.kube.names("pods") == [names.helper("deadbeef")]
+        assert [trace.job for trace in house.traces.all()] == ["deadbeef"]
+    assert house.there() == [] and house.server.kube.names("pods") == []
+
+
+@pytest.mark.rule("V-068")
+def test_a_pod_that_could_not_be_removed_is_removed_by_the_same_daemon(house: House) -> None:
     daemon = house.daemon()
     house.clock.move(1)
-    house.traces.note(Trace(HELPER, "deadbeef", kube.CONTEXT, NAMESPACE, house.clock.now()))
+    house.server.server.on(f"DELETE {PODS}", *[kube.unavailable()] * porter.TRIES)
+    told: list[str] = []
+    with porter.running(house.open(), house.wanted(ID), house.traces, told.append):
+        pass
+    assert "it is tried again later" in told[0] and house.server.kube.names("pods") == [names.helper(ID)]
     daemon.round()
-    assert house.server.kube.names("pods") == []
-    assert [trace.job for trace in house.traces.all()] == ["deadbeef"], "an upload of this very daemon goes on"
+    assert house.server.kube.names("pods") == [] and house.traces.all() == ()
+
+
+@pytest.mark.rule("V-068")
+def test_an_upload_of_another_machine_with_the_same_state_goes_on(house: House) -> None:
+    house.helper(ID, host="another-machine")
+    house.daemon().round()
+    assert house.server.kube.names("pods") == [names.helper(ID)]
+    assert [trace.job for trace in house.traces.all()] == [ID], "whoever made it may need that"
+    house.open().delete(porter.PODS, names.helper(ID), NAMESPACE)
+    house.daemon().round()
+    assert house.traces.all() == ()
+
+
+@pytest.mark.rule("V-068")
+def test_a_pod_of_another_daemon_stays_until_it_has_been_over_for_long(house: House) -> None:
+    house.server.nodes.fate(names.helper("00000001"), kube.exits(1, after=0))
+    for job in ("00000001", "00000002"):
+        house.open().create(porter.PODS, house.body(job, owner="another"), NAMESPACE)
+    house.helper(ID)
+    house.daemon().round()
+    assert house.server.kube.names("pods") == [names.helper("00000001"), names.helper("00000002")]
+    house.clock.move(porter.LONG_OVER_S + 60)
+    house.helper(ID)
+    house.daemon().round()
+    assert house.server.kube.names("pods") == [names.helper("00000002")], "one that runs is never touched"
+
+
+@pytest.mark.rule("V-068", "V-064")
+def test_a_pod_that_took_the_place_of_ours_is_left_alone(house: House) -> None:
+    cluster = house.open()
+    with porter.running(cluster, house.wanted(ID), house.traces):
+        cluster.delete(porter.PODS, names.helper(ID), NAMESPACE)
+        cluster.create(porter.PODS, house.body(ID, owner="another"), NAMESPACE)
+    assert house.server.kube.names("pods") == [names.helper(ID)]
+    assert house.traces.all() == ()
+
+
+@pytest.mark.rule("V-068")
+def test_the_word_of_a_state_folder_is_drawn_once_and_like_no_other(tmp_path: Path) -> None:
+    """Two machines with the same name and the same folders are two owners."""
+    first, second = Traces(tmp_path / "a"), Traces(tmp_path / "b")
+    assert first.owner() == first.owner() == Traces(tmp_path / "a").owner() != second.owner()
+    assert first.all() == ()
+
+
+@pytest.mark.rule("V-084")
+def test_a_daemon_that_comes_back_late_renews_at_once(house: House) -> None:
+    house.signed()
+    house.job()
+    first = house.values()
+    house.clock.move(30 * 3600)  # there was none while the signatures ended
+    house.daemon().round()
+    assert all(house.values()[key] != first[key] for key in first)
+
+
+@pytest.mark.rule("V-084")
+def test_a_short_signature_is_renewed_before_it_ends(house: House) -> None:
+    """A quarter of it is less than the time between two rounds."""
+    house.signed()
+    job = house.job()
+    house.care.refresh(house.open(), job, 0.5)
+    ends = sas.end_of(house.values()["storage.data"])
+    assert ends is not None
+    daemon = house.daemon()
+    while house.clock.now() < ends:
+        daemon.round()
+        house.clock.move(EVERY_S)
+    assert (sas.end_of(house.values()["storage.data"]) or 0) > house.clock.now()
+
+
+@pytest.mark.rule("V-084")
+def test_the_settings_of_a_jobs_own_project_count_when_it_is_renewed(house: House) -> None:
+    house.signed(project="/a/project")
+    house.job()
+    first = house.values()
+    asked: list[str | None] = []
+
+    def chosen(project: str | None) -> pins.Chosen:
+        asked.append(project)
+        return replace(house.chosen, auto_refresh=False)
+
+    house.choose = chosen
+    house.clock.move(20 * 3600)
+    house.daemon().round()
+    assert (set(asked), house.values()) == ({"/a/project"}, first)
+    house.choose = lambda project: replace(house.chosen, storage_sas_s=7200.0)
+    house.daemon().round()
+    ends = sas.end_of(house.values()["storage.data"])
+    assert ends == pytest.approx(house.clock.now() + 7200, abs=2)
+    trace = house.traces.find(SECRET, ID)
+    assert trace is not None and trace.project == "/a/project"
 
 
 @pytest.mark.rule("V-068")

@@ -61,5 +61,5 @@ class Courier:
         wants = sas.of_template(chosen, facts.archive_sha256, self.chosen(spec).storage_sas_s)
         signed = sas.make(self.session(spec), self.settings, [want for want in wants if want.key in keys])
         context, now = cluster.access.context, self.clock.now()
-        self.traces.note(Trace(SECRET, spec.id, context, facts.namespace, now, signed.first_end))
+        self.traces.note(Trace(SECRET, spec.id, context, facts.namespace, now, signed.first_end, project=spec.project))
         return signed.values

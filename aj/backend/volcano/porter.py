@@ -1,13 +1,16 @@
 """The pod that brings code to a volume: small, without rights, there for one upload, and gone after it.
 
 It is noted on disk before it is made, so that what a killed daemon leaves is found again. While it runs nothing keeps
-it but the upload itself: ten minutes without one, and it ends by itself.
+it but the upload itself: ten minutes without one, and it ends by itself. It is known by its uid: what has taken its
+name meanwhile is somebody else's.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import platform
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +23,7 @@ from aj.base.errors import AjError, NotFound, OutcomeUnknown, Refused, RemoteErr
 from aj.base.noun import dataclass
 from aj.kube.client import Cluster
 from aj.kube.resources import EVENTS, PODS
+from aj.kube.times import seconds
 from aj.model.job import JobSpec
 from aj.model.json import Json
 from aj.net.document import Document
@@ -34,7 +38,10 @@ LOOK_S = 1.0  # between two looks at a pod that is coming or going
 PATIENCE_S = 30.0  # a scheduler may say no for a moment, while a volume is being bound
 GONE_S = 120.0  # a node that is alive takes seconds
 TRIES = 4  # of a removal whose answer is lost
+LONG_OVER_S = 86400.0  # nobody looks any more at how one ended that was made so long ago
 OWNER = "aj-owner"  # the annotation that says whose daemon made it
+_LIVE: set[str] = set()  # the jobs whose pods this very process uses
+_GUARD = threading.Lock()
 _SCRIPTS = Path(__file__).parent / "scripts"
 _NEVER = ("ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError")
 _BROKEN = ("CreateContainerError", "RunContainerError", "CrashLoopBackOff")
@@ -47,7 +54,7 @@ BEARING = ("tolerations", "imagePullSecrets", "serviceAccountName", "securityCon
 
 @dataclass(frozen=True)
 class Helper:
-    """A pod that is to be. `owner` is a word that tells this daemon's own pods from those of others."""
+    """A pod that is to be. `owner` is the word of the state folder whose daemon makes it."""
 
     job: str
     namespace: str
@@ -154,20 +161,39 @@ def running(
     Raises Refused when the cluster does not take it, RemoteError when it does not start, TimedOut when that takes
     too long, and as `Cluster.create`.
     """
-    traces.note(Trace(HELPER, wanted.job, cluster.access.context, wanted.namespace, cluster.clock.now()))
-    try:
-        uid = _made(cluster, wanted)
-    except (Refused, NotFound):
-        traces.forget(HELPER, wanted.job)  # no pod was made, and what has its name may be somebody else's
-        raise
-    try:
-        yield _ready(cluster, wanted, uid)
-    finally:
+    context, now = cluster.access.context, cluster.clock.now()
+    with _in_use(wanted.job):
+        traces.note(Trace(HELPER, wanted.job, context, wanted.namespace, now, host=platform.node()))
         try:
-            remove(cluster, wanted.name, wanted.namespace)
-            traces.forget(HELPER, wanted.job)
-        except AjError as error:
-            warn(f"pod {wanted.name} could not be removed: {error.message}; it is tried again later")
+            uid = _made(cluster, wanted)
+        except (Refused, NotFound):
+            traces.forget(HELPER, wanted.job)  # no pod was made, and what has its name may be somebody else's
+            raise
+        try:
+            yield _ready(cluster, wanted, uid)
+        finally:
+            try:
+                remove(cluster, wanted.name, wanted.namespace, uid)
+                traces.forget(HELPER, wanted.job)
+            except AjError as error:
+                warn(f"pod {wanted.name} could not be removed: {error.message}; it is tried again later")
+
+
+@contextlib.contextmanager
+def _in_use(job: str) -> Iterator[None]:
+    with _GUARD:
+        _LIVE.add(job)
+    try:
+        yield
+    finally:
+        with _GUARD:
+            _LIVE.discard(job)
+
+
+def is_in_use(job: str) -> bool:
+    """Tell whether this very process uses the pod of a job."""
+    with _GUARD:
+        return job in _LIVE
 
 
 def check(cluster: Cluster, pod: Pod) -> None:
@@ -180,41 +206,56 @@ def check(cluster: Cluster, pod: Pod) -> None:
         raise _failed(cluster, found, f"ended: {_reason(found) or phase}", hint="run again: it resumes")
 
 
-def remove(cluster: Cluster, name: str, namespace: str) -> None:
-    """Remove a helper at once and wait until it is gone: only then may another node have its volume.
+def remove(cluster: Cluster, name: str, namespace: str, uid: str) -> None:
+    """Remove the helper of this uid at once and wait until it is gone: only then may another node have its volume.
 
     Raises as `Cluster.delete`, TimedOut when its node does not let go of it.
     """
     for left in reversed(range(TRIES)):
         try:
-            cluster.delete(PODS, name, namespace, grace_s=0)
+            cluster.delete(PODS, name, namespace, uid=uid, grace_s=0)
             break
+        except Refused as error:
+            if error.code != "conflict":
+                raise
+            break  # another has its name by now
         except (OutcomeUnknown, Unavailable):
             if not left:
                 raise
             cluster.clock.sleep(LOOK_S)
     until = cluster.clock.monotonic() + GONE_S
-    while cluster.find(PODS, name, namespace) is not None:
+    while (found := cluster.find(PODS, name, namespace)) is not None and found.text("metadata", "uid") == uid:
         if cluster.clock.monotonic() > until:
             raise TimedOut(f"pod {name} is still there {GONE_S:g} s after it was removed")
         cluster.clock.sleep(LOOK_S)
 
 
 def sweep(cluster: Cluster, namespace: str, owner: str, is_used: Callable[[str], bool]) -> list[str]:
-    """Remove the helpers of this daemon that no upload uses, by their labels, and return their jobs.
+    """Remove the helpers of this owner that no upload uses, by their labels, and return their jobs.
 
-    Those of other daemons stay as long as they run. Raises as `Cluster.list` and `remove`.
+    Those of others go when they were made a day ago and are over; as long as they run they stay. Raises as
+    `Cluster.list` and `remove`.
     """
     gone = []
     for pod in cluster.list(PODS, namespace, labels={names.MANAGED_BY: "aj"}):
         job = pod.text("metadata", "labels", names.ID) or ""
         is_helper = pod.text("metadata", "name") == names.helper(job)
-        is_ours = pod.text("metadata", "annotations", OWNER) == owner
-        is_over = pod.text("status", "phase") in ("Succeeded", "Failed")
-        if is_helper and (is_ours or is_over) and not is_used(job):
-            remove(cluster, names.helper(job), namespace)
+        is_ours = pod.text("metadata", "annotations", OWNER) == owner and not is_used(job)
+        if is_helper and (is_ours or _is_long_over(pod, cluster.clock.now())):
+            remove(cluster, names.helper(job), namespace, pod.need_text("metadata", "uid"))
             gone.append(job)
     return gone
+
+
+def _is_long_over(pod: Document, now: float) -> bool:
+    made_at = seconds(pod.text("metadata", "creationTimestamp"))
+    is_over = pod.text("status", "phase") in ("Succeeded", "Failed")
+    return is_over and made_at is not None and now - made_at > LONG_OVER_S
+
+
+def is_there(cluster: Cluster, job: str, namespace: str) -> bool:
+    """Tell whether a job has a helper, whoever made it. Raises as `Cluster.get`."""
+    return cluster.find(PODS, names.helper(job), namespace) is not None
 
 
 # Coming up
@@ -251,7 +292,7 @@ def _taken_over(cluster: Cluster, wanted: Helper) -> str | None:
     is_alive = found.text("status", "phase") in ("Pending", "Running")
     if is_alive and not found.text("metadata", "deletionTimestamp"):
         return found.need_text("metadata", "uid")
-    remove(cluster, wanted.name, wanted.namespace)
+    remove(cluster, wanted.name, wanted.namespace, found.need_text("metadata", "uid"))
     return None
 
 

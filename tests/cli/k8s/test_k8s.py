@@ -116,7 +116,8 @@ def test_delete_asks_and_takes_the_very_job_its_secret_and_its_code(typed: Typed
     uid = typed.cluster.kube.stored("jobs", name)["metadata"]["uid"]
     folder = typed.cluster.nodes.claim(kube.NAMESPACE, "team-data") / "aj_code" / aj_id
     assert folder.is_dir()
-    typed.cluster.kube.add("secrets", f"aj-{aj_id}", data={})
+    marks = {"labels": {"aj-id": aj_id, "app.kubernetes.io/managed-by": "aj"}}
+    typed.cluster.kube.add("secrets", f"aj-{aj_id}", metadata=marks, data={})
     assert "not without a yes" in typed("k8s", "delete", aj_id, code=5).err
     assert typed("k8s", "delete", aj_id, "-d").rows[0][0] == name
     assert typed.cluster.kube.names("jobs") == [name]
@@ -128,6 +129,15 @@ def test_delete_asks_and_takes_the_very_job_its_secret_and_its_code(typed: Typed
     assert not folder.exists()
     assert typed.cluster.kube.names("pods") == []
     typed("k8s", "delete", aj_id, "--yes", code=3)
+
+
+@pytest.mark.rule("V-116")
+def test_a_secret_that_only_has_the_name_stays_when_a_job_is_deleted(typed: Typed) -> None:
+    aj_id = typed.run()
+    typed.cluster.kube.add("secrets", f"aj-{aj_id}", data={})
+    ran = typed("k8s", "delete", aj_id, "--yes")
+    assert typed.cluster.kube.names("secrets") == [f"aj-{aj_id}"]
+    assert "Secret" not in ran.out and f"Secret aj-{aj_id} stays: it is not ours" in ran.err
 
 
 @pytest.mark.rule("C-040")

@@ -6,7 +6,10 @@ import threading
 
 import pytest
 
+from aj.base import proc
 from aj.base.clock import SYSTEM
+from aj.store.traces import SECRET, Trace, Traces
+from tests.cli.conftest import Shell
 from tests.cli.test_volcano import Typed
 from tests.conftest import RunningDaemon
 from tests.servers import kube
@@ -42,3 +45,19 @@ def test_a_killed_daemon_leaves_no_pod_for_the_next_one(typed: Typed, daemon: Ru
     while typed.cluster.kube.names("pods") or list(typed.shell.home.layout.clusters.glob("*.json")):
         assert SYSTEM.monotonic() < limit, "the next daemon removes it"
         SYSTEM.sleep(0.05)
+
+
+@pytest.mark.rule("V-084")
+def test_signatures_keep_no_daemon_that_has_nothing_else_to_do(typed: Typed, daemon: RunningDaemon) -> None:
+    """Whoever comes next renews what is due."""
+    aj_id = typed.run()
+    typed("daemon", "stop")
+    traces = Traces(typed.shell.home.layout.clusters)
+    traces.note(Trace(SECRET, aj_id, kube.CONTEXT, kube.NAMESPACE, SYSTEM.now(), SYSTEM.now() + 60))
+    marks = {"labels": {"aj-id": aj_id, "app.kubernetes.io/managed-by": "aj"}}
+    typed.cluster.kube.add("secrets", f"aj-{aj_id}", metadata=marks, data={})
+    shell = Shell(typed.shell.home.having(AJ_DAEMON_IDLE="0.3"), typed.shell.directory)
+    assert shell("daemon", "start").code == 0
+    who = daemon.who
+    assert who is None or proc.wait_gone(who, 30), "it left"
+    assert traces.find(SECRET, aj_id) is not None, "and what is due is not forgotten"
