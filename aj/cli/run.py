@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import OptionError
 from aj.base.noun import dataclass
-from aj.cli import buckets, declare
+from aj.cli import buckets, declare, words
 from aj.cli.declare import Option, Word, choice, duration, filled
 from aj.cli.notify import Notify
 
@@ -56,7 +56,7 @@ class Options:
     checkpoint_keep: buckets.CheckpointKeep = None
     require_output: buckets.RequireOutput = False
     secret: buckets.Secrets = ()
-    dry_run: Annotated[bool, Option("-d --dry-run", "render, check and send nothing")] = False
+    dry_run: Annotated[bool, Option("-d --dry-run", "send nothing; check, and print the path of the YAML")] = False
     show: Annotated[
         str | None, Option("--show", "with -d: argv, files, body or manifest", "VIEW", choice(*SHOWS), values="show")
     ] = None
@@ -97,8 +97,7 @@ def run(opts: Options, ctx: Context) -> int:
 
 def _tell_misplaced(opts: Options, ctx: Context) -> None:
     """Say which words behind COMMAND look like options of `aj run` and are the program's."""
-    ours = {name for name in declare.read(Options).by_spelling if name.startswith("--")}
-    found = dict.fromkeys(name for word in opts.command[1:] if (name := word.partition("=")[0]) in ours)
+    found = words.behind_program(opts.command[1:], declare.read(Options))
     if found:
         belong = "belongs" if len(found) == 1 else "belong"
         ctx.screen.note(f"{', '.join(found)} {belong} to {opts.command[0]}: options of `aj run` stand before COMMAND")

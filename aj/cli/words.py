@@ -231,6 +231,26 @@ def _keep_global(key: str, option: Option, value: str, found: Globals) -> None:
         raise OptionError(f"`{option.name}`: {error}") from error
 
 
+def behind_program(words: Sequence[str], declaration: Declaration) -> list[str]:
+    """Return which words of a user's program are spelled as options of ours, each once.
+
+    `-o` is when a format of ours follows; the other short global options are too common in programs.
+    """
+    ours = {*declaration.by_spelling, *(name for name in _GLOBAL_OF if name.startswith("--"))} - {"--help"}
+    found: dict[str, None] = {}
+    for word, following in zip(words, (*words[1:], ""), strict=False):
+        name = word.partition("=")[0] if word.startswith("--") else word
+        if word == "--":
+            break  # what stands behind it is for a program of the program
+        if name in ours:
+            found[name] = None
+        elif word == "-o" and following in FORMATS:
+            found[f"-o {following}"] = None
+        elif word.startswith("-o") and word[2:] in FORMATS:
+            found[word] = None
+    return list(found)
+
+
 def guess_format(argv: Sequence[str], otherwise: str | None) -> str:
     """Guess the format of a line that may turn out to be wrong, so that its error has the right form."""
     word = otherwise

@@ -16,7 +16,6 @@ from aj.template.service import Facts, OptionsOf
 from aj.template.source import Link, Source
 from aj.template.tree import Items, Scalar, Section
 
-
 # What a hint shows can be written as it is, and a job of this machine needs no more.
 LOCAL = "{service: local}"
 JOBS = "jobs: [{name: train, instance_count: 1}]"

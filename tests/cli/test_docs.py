@@ -10,7 +10,7 @@ import pytest
 from aj.cli import app, declare, docs, words
 from tests.cli.conftest import Shell
 
-LINE = re.compile(r"(?:^    |\$\(|; do )((?:AJ_\w+=\S+ )?aj [^#);\n]*)", re.MULTILINE)
+LINE = re.compile(r"(?:^    |\$\(|; do )((?:AJ_\w+=\S+ )?aj (?:[^#);\n$]|\$(?!\())*)", re.MULTILINE)
 
 
 @pytest.mark.rule("C-002", "C-069")

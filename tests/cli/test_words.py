@@ -185,6 +185,24 @@ def test_the_words_of_a_program_are_never_taken_apart() -> None:
         vars_of(tree.COMMANDS["exec",], Line(places=["a\nb", "true"]))
 
 
+@pytest.mark.rule("C-015")
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("-o json", ["-o json"]),
+        ("-ojson", ["-ojson"]),
+        ("--json --json", ["--json"]),
+        ("--output=yaml", ["--output"]),
+        ("-d -p 2 --gpn=3", ["-d", "-p", "--gpn"]),
+        ("-o model.pt --help -q -v x--dry-run", []),
+        ("-- --dry-run", []),
+        ("", []),
+    ],
+)
+def test_words_of_a_program_that_are_spelled_as_ours(line: str, found: list[str]) -> None:
+    assert words.behind_program(line.split(), declare.read(Run)) == found
+
+
 def vars_of(command: Command, line: Line) -> list[object]:
     options = app.room(command).Options
     made = bind.bind(command, options, declare.read(options), line)
