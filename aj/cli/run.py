@@ -25,7 +25,8 @@ class Options:
         tuple[str, ...], Word("COMMAND", "a program or a .py or .sh file, with its words", many=True, freezes=True)
     ]
     template: Annotated[
-        str | None, Option("-t --template", "the template; else the default one", "NAME", values="template")
+        str | None,
+        Option("-t --template", "the template, a file with `base:`; else the default one", "NAME", values="leaf"),
     ] = None
     nodes: Annotated[str | None, Option("-n --nodes", "nodes; else the template's", "N")] = None
     processes: Annotated[
