@@ -133,7 +133,7 @@ def _options(declaration: Declaration, current: str, settings: Settings) -> list
     options = [*(option for _, option in declaration.options), *words.GLOBALS.values()]
     if "=" in current:
         name = current.partition("=")[0]
-        option = next((option for option in options if name in option.spellings and option.value), None)
+        option = next((option for option in options if name in option.accepted and option.value), None)
         return list(_values(option.values, settings)) if option else []
     return [(name, option.says) for option in options for name in option.spellings if name.startswith(current)]
 

@@ -71,7 +71,8 @@ def duration(word: str) -> float:
 class Option:
     """A named option: `-t --template`. Without `value` it is a flag; with `repeats` it may be given again.
 
-    `values` names the completion of its value: see `aj.cli.complete`.
+    `values` names the completion of its value: see `aj.cli.complete`. `also` are spellings that are understood
+    and not shown: the word of a sister command.
     """
 
     names: str
@@ -80,6 +81,11 @@ class Option:
     kind: Kind = text
     repeats: bool = False
     values: str = ""
+    also: str = ""
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        return (*self.spellings, *self.also.split())
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -141,7 +147,7 @@ class Declaration:
 
     @property
     def by_spelling(self) -> Mapping[str, Declared]:
-        return {name: field for field, option in self.options for name in option.spellings}
+        return {name: field for field, option in self.options for name in option.accepted}
 
 
 def read(options: type) -> Declaration:

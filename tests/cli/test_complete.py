@@ -65,6 +65,8 @@ def here(aj: Shell, project: Project, monkeypatch: pytest.MonkeyPatch) -> Home:
         ("aj run --no", ["--nodes", "--notify", "--no-color", "--no-input"]),
         ("aj queue list -s run", ["running"]),
         ("aj queue list -s queued -s ca", ["canceled"]),
+        ("aj list --state err", ["errored"]),
+        ("aj list --state=err", [complete.PREFIX, "errored"]),
         ("aj -o j", ["json", "jsonl"]),
         ("aj list -o ''", ["table", "json", "jsonl", "yaml", "name"]),
         ("aj config get time", ["timezone"]),
