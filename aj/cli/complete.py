@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
@@ -30,6 +31,7 @@ BEGIN, PREFIX, FILES = "\x1fbegin", "\x1fprefix", "\x1ffiles"
 # What a command needs to run, and its declaration does not.
 LATER = tuple(f"aj.{floor}." for floor in ("backend", "client", "model", "pack", "store", "template", "view", "wire"))
 JOURNAL_END = 256 << 10  # bytes of the journal in which sessions are looked for
+TEMPLATE_BEGIN = 64 << 10  # bytes of a template in which its bases are looked for
 MOST = 500  # more candidates help nobody, and a shell shows them slowly
 
 Candidate = tuple[str, str]
@@ -131,7 +133,7 @@ def _options(declaration: Declaration, current: str, settings: Settings) -> list
     options = [*(option for _, option in declaration.options), *words.GLOBALS.values()]
     if "=" in current:
         name = current.partition("=")[0]
-        option = next((option for option in options if name in option.spellings and option.value), None)
+        option = next((option for option in options if name in option.accepted and option.value), None)
         return list(_values(option.values, settings)) if option else []
     return [(name, option.says) for option in options for name in option.spellings if name.startswith(current)]
 
@@ -150,6 +152,26 @@ def _templates(settings: Settings) -> list[Candidate]:
     project = paths.find_project(settings, paths.working_directory(settings))
     names = os.listdir(project.directory / "template") if project else []
     return [(name, "") for name in sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))]
+
+
+def _leaves(settings: Settings) -> list[Candidate]:
+    """The templates that a job takes: those with the key `base`."""
+    project = paths.find_project(settings, paths.working_directory(settings))
+    return [
+        found
+        for found in _templates(settings)
+        if project and _is_leaf(project.directory / "template" / f"{found[0]}.yaml")
+    ]
+
+
+def _is_leaf(path: Path) -> bool:
+    """Whether a file seems to have the key `base`. One that cannot be read is left to the command, which says why."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(TEMPLATE_BEGIN)
+    except OSError:
+        return True
+    return re.search(rb"^(?:\{ *)?[\"']?base[\"']?\s*:", begin, re.MULTILINE) is not None
 
 
 def _tickets(settings: Settings) -> list[Candidate]:
@@ -292,6 +314,7 @@ STATIC = {
 }
 FINDERS = {
     "template": _templates,
+    "leaf": _leaves,
     "bucket": _buckets,
     "deployment": _deployments,
     "credential": _credentials,

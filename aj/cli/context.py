@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from aj.base import clock, paths, text
 from aj.base.clock import Clock
-from aj.base.errors import AjError, ConfigError, OptionError, UserError
+from aj.base.errors import AjError, ConfigError, OptionError, Place, UserError
 from aj.base.noun import dataclass
 from aj.base.settings import Settings
 from aj.cli.leaf import Command
@@ -121,6 +121,14 @@ class Context:
     def default_template(self) -> str | None:
         """Return the template that is taken without `-t`."""
         return self.config.template
+
+    def missed(self, key: str, hint: str) -> str:
+        """Return the hint of a setting that is missed, with the key that was most likely meant to be it."""
+        slip = self.config.slip(key)
+        if slip is None or slip.place is None:
+            return hint
+        place = Place(paths.shown(slip.place.file, self.directory), slip.place.line)
+        return f"{place}: {slip.message}; {slip.hint}"
 
     def tell_issues(self, issues: Iterable[Issue]) -> None:
         """Say findings about a template as warnings; remarks about its text only to a verbose caller."""

@@ -82,7 +82,8 @@ class Option:
     """A named option: `-t --template`. Without `value` it is a flag; with `repeats` it may be given again.
 
     A `bare` one may stand without its value, which is then empty; so its value follows a `=`, never a space.
-    `values` names the completion of its value: see `aj.cli.complete`.
+    `values` names the completion of its value: see `aj.cli.complete`. `also` are spellings that are understood
+    and not shown: the word of a sister command.
     """
 
     names: str
@@ -92,6 +93,11 @@ class Option:
     repeats: bool = False
     values: str = ""
     bare: bool = False
+    also: str = ""
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        return (*self.spellings, *self.also.split())
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -153,7 +159,7 @@ class Declaration:
 
     @property
     def by_spelling(self) -> Mapping[str, Declared]:
-        return {name: field for field, option in self.options for name in option.spellings}
+        return {name: field for field, option in self.options for name in option.accepted}
 
 
 def read(options: type) -> Declaration:

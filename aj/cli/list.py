@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from aj.base import clock, text
 from aj.base.errors import AjError, UserError
 from aj.base.noun import dataclass
 from aj.cli import scope as scopes
+from aj.cli import states
 from aj.cli.declare import Option, duration, filled, whole
 from aj.model.record import RecordState
 from aj.model.state import JobState
@@ -32,7 +34,7 @@ class Options:
     )
     status: Annotated[
         tuple[str, ...],
-        Option("-s --status", "in this state", "STATE", filled, repeats=True, values="record-state"),
+        Option("-s --status", "in this state", "STATE", filled, repeats=True, values="record-state", also="--state"),
     ] = ()
     service: Annotated[str | None, Option("--service", "sent to this service", "NAME", filled, values="service")] = None
     since_s: Annotated[float | None, Option("--since", "not older than this", "DURATION", duration)] = None
@@ -59,11 +61,17 @@ def run(opts: Options, ctx: Context) -> int:
         found.append(item)
     ctx.screen.show(view.records(found, truncated=truncated, scope=scope, empty=_empty(opts, scope)))
     scopes.tell(ctx, scope, outside=not found and _is_outside(opts, scope, ctx))
+    if not found:
+        states.tell_alike(ctx, opts.status, lambda state: _count(replace(opts, status=(state,)), scope, ctx))
     others = _others(opts, ctx) if not found and not opts.all_projects else 0
     if others:
         where = text.plural(others, "other project has", "other projects have")
         ctx.screen.note(f"{where} some: `--all-projects`")
     return 0
+
+
+def _count(opts: Options, scope: Scope, ctx: Context) -> int:
+    return sum(1 for _ in _items(_records(opts, ctx), opts, scope, ctx))
 
 
 def _is_outside(opts: Options, scope: Scope, ctx: Context) -> bool:

@@ -172,7 +172,7 @@ def need_workspace(ctx: Context, workspace: str | None) -> str:
     if where is None:
         raise UserError(
             "no workspace is chosen",
-            hint="`--ws NAME`, or `aj config set workspace.name NAME`",
+            hint=ctx.missed("workspace.name", "`--ws NAME`, or `aj config set workspace.name NAME`"),
             code="no-workspace-chosen",
         )
     return where

@@ -25,7 +25,8 @@ class Options:
         tuple[str, ...], Word("COMMAND", "a program or a .py or .sh file, with its words", many=True, freezes=True)
     ]
     template: Annotated[
-        str | None, Option("-t --template", "the template; else the default one", "NAME", values="template")
+        str | None,
+        Option("-t --template", "the template, a file with `base:`; else the default one", "NAME", values="leaf"),
     ] = None
     nodes: Annotated[str | None, Option("-n --nodes", "nodes; else the template's", "N")] = None
     processes: Annotated[
@@ -56,9 +57,7 @@ class Options:
     checkpoint_keep: buckets.CheckpointKeep = None
     require_output: buckets.RequireOutput = False
     secret: buckets.Secrets = ()
-    dry_run: Annotated[bool, Option("-d --dry-run", "send nothing: render, check, and print the path of the YAML")] = (
-        False
-    )
+    dry_run: Annotated[bool, Option("-d --dry-run", "send nothing; check, and print the path of the YAML")] = False
     show: Annotated[
         str | None, Option("--show", "with -d: argv, files, body or manifest", "VIEW", choice(*SHOWS), values="show")
     ] = None

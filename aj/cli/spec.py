@@ -137,7 +137,8 @@ def _given(option: str, text: str | None) -> Given | None:
 def _template(opts: Options, ctx: Context) -> str:
     name = opts.template if opts.template is not None else ctx.default_template()
     if name is None:
-        raise UserError("no template is named", hint="`-t NAME`; `aj template list` shows them", code="no-template")
+        hint = ctx.missed("template", "`-t NAME`; `aj template list` shows them")
+        raise UserError("no template is named", hint=hint, code="no-template")
     return name
 
 

@@ -126,11 +126,20 @@ class Config:
     def unknown(self) -> list[ConfigError]:
         """Return an error, to be told as a warning, for every key that means nothing to this release."""
         return [
-            ConfigError(f"unknown setting `{key}`", hint=_did_you_mean(key), place=layer.place(key))
+            ConfigError(
+                f"unknown setting `{key}`",
+                hint=_did_you_mean(key),
+                place=layer.place(key),
+                details={"meant": keys.nearest(key)},
+            )
             for layer in self.layers
             for key in layer.names()
             if not keys.is_known(key)
         ]
+
+    def slip(self, key: str) -> ConfigError | None:
+        """Return the unknown key that most likely means this one, which is not set."""
+        return next((error for error in self.unknown() if error.details["meant"] == key), None)
 
     def misplaced(self) -> list[ConfigError]:
         """Return an error, to be told as a warning, for every value of a project that only the user can give."""

@@ -86,7 +86,8 @@ def _report(library: Library, link: Link, options_of: OptionsOf, *, is_named: bo
 
 def _only_a_part(source: Source) -> Issue:
     message = f"{source.link.name} has no base key: it is a component"
-    return issue.warning(message, source.place, hint="write `base:` into a template", code="component")
+    hint = "`aj run -t` is for files with `base:`, which may be empty"
+    return issue.warning(message, source.place, hint=hint, code="component")
 
 
 def _component(source: Source) -> list[Issue]:

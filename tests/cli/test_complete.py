@@ -31,6 +31,7 @@ def here(aj: Shell, project: Project, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.chdir(aj.directory)
     aj.template("gpu", "base:\n")
     aj.template("gpu-spot", "base:\n")
+    aj.template("ground", "config: {target: {service: local, base: no}}\n  # base: neither\n")
     aj.write(".azure_jobs/template/notes.txt", "")
     seed.write_tickets(aj.home, project.key, seed.ticket("00000001"), seed.ticket("00000002"))
     (aj.home.layout.jobs / "0000000a").mkdir(parents=True)
@@ -50,7 +51,7 @@ def here(aj: Shell, project: Project, monkeypatch: pytest.MonkeyPatch) -> Home:
         ("aj run --template=gpu-", [complete.PREFIX, "gpu-spot"]),
         ("aj run --template = gpu-", [complete.PREFIX, "gpu-spot"]),
         ("aj run -d -t ''", ["gpu", "gpu-spot"]),
-        ("aj template show gpu-", ["gpu-spot"]),
+        ("aj template show g", ["gpu", "gpu-spot", "ground"]),
         ("aj queue show ''", ["q-00000001", "q-00000002"]),
         ("aj queue wait q-00000001 ''", ["q-00000002"]),
         ("aj queue show q-00000001 ''", []),
@@ -64,6 +65,8 @@ def here(aj: Shell, project: Project, monkeypatch: pytest.MonkeyPatch) -> Home:
         ("aj run --no", ["--nodes", "--notify", "--no-color", "--no-input"]),
         ("aj queue list -s run", ["running"]),
         ("aj queue list -s queued -s ca", ["canceled"]),
+        ("aj list --state err", ["errored"]),
+        ("aj list --state=err", [complete.PREFIX, "errored"]),
         ("aj -o j", ["json", "jsonl"]),
         ("aj list -o ''", ["table", "json", "jsonl", "yaml", "name"]),
         ("aj config get time", ["timezone"]),

@@ -306,6 +306,16 @@ def test_an_unknown_key_has_its_nearest_name_also_where_an_error_stops_first(rea
     assert [one["path"] for one in stopped.json["error"]["details"]["issues"]] == ["target.gpu"]
 
 
+@pytest.mark.rule("C-085")
+def test_a_misspelt_setting_is_told_where_it_is_missed(aj: Shell) -> None:
+    aj.write(".azure_jobs/aj.toml", 'timezone = "UTC"\ntemplte = "local"\n[workspace]\nnam = "w"\n')
+    hint = "hint: .azure_jobs/aj.toml:2: unknown setting `templte`; did you mean `template`?\n"
+    assert aj("run", "-d", "true").err.endswith(hint)
+    assert "aj.toml:4: unknown setting `workspace.nam`; did you mean `workspace.name`?" in aj("ds", "list").err
+    aj.write(".azure_jobs/aj.toml", "dashbord = 1\n")
+    assert aj("run", "-d", "true").err.endswith("hint: `-t NAME`; `aj template list` shows them\n")
+
+
 @pytest.mark.rule("C-305", "C-309", "C-131")
 def test_an_empty_config_names_the_slip_and_hints_can_be_written_as_they_are(ready: Shell) -> None:
     ready.template("slip", "base:\nconfigs:\n  target: {service: local}\n")

@@ -59,6 +59,26 @@ def test_filters_look_at_the_whole_journal(filled: Shell, words: tuple[str, ...]
     assert filled("list", "-o", "name", *words).out.split() == due
 
 
+@pytest.mark.rule("C-018", "C-029", "C-020")
+def test_both_words_for_a_state_are_understood(filled: Shell) -> None:
+    assert filled("list", "--state", "failed", "-o", "name").out == filled("list", "-s", "failed", "-o", "name").out
+    assert filled("queue", "list", "--status=queued").code == 0
+    for words in (("list",), ("job", "list"), ("queue", "list")):
+        shown = filled(*words, "-h").out
+        assert ("--state" in shown) != ("--status" in shown)  # one is documented
+
+
+@pytest.mark.rule("C-018", "C-020")
+def test_who_asks_for_failed_hears_of_errored(live: Shell) -> None:
+    live.write("fail.sh", "exit 3\n")
+    live("run", "--wait", "fail.sh")
+    for words in (("list",), ("job", "list")):
+        seen = live(*words, "-s", "failed")
+        assert (seen.code, seen.err.splitlines()[-1]) == (0, "1 ended with an error of its program: `-s errored`")
+        assert "`-s" not in live(*words, "-s", "failed", "-s", "errored").err
+        assert "`-s" not in live(*words, "-s", "terminated").err
+
+
 @pytest.mark.rule("C-018")
 def test_since_is_measured_from_now(filled: Shell) -> None:
     import time

@@ -111,7 +111,9 @@ def _workspace_lines(ctx: Context) -> tuple[str, ...]:
     name = ctx.config.text("workspace.name")
     if name is None:
         raise UserError(
-            "no workspace is chosen", hint="`aj config set workspace.name NAME`", code="no-workspace-chosen"
+            "no workspace is chosen",
+            hint=ctx.missed("workspace.name", "`aj config set workspace.name NAME`"),
+            code="no-workspace-chosen",
         )
     words = ["amlt", "workspace", "add", name]
     for option, key in (

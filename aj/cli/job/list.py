@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from aj.base.errors import OptionError
 from aj.base.noun import dataclass
-from aj.cli import recent, remote
+from aj.cli import recent, remote, states
 from aj.cli import scope as scopes
 from aj.cli.declare import Option, choice, duration, filled, whole
 from aj.cli.recent import SHOWN
@@ -33,7 +33,8 @@ class Options:
         int | None, Option("-n --limit", "how many at most; 0 for all (200, of a workspace 30)", "N", whole())
     ] = None
     status: Annotated[
-        tuple[str, ...], Option("-s --status", "in this state", "STATE", filled, repeats=True, values="job-state")
+        tuple[str, ...],
+        Option("-s --status", "in this state", "STATE", filled, repeats=True, values="job-state", also="--state"),
     ] = ()
     agent: scopes.Agent = None
     session: scopes.Session = None
@@ -82,7 +83,14 @@ def run(opts: Options, ctx: Context) -> int:
     limit = 0 if opts.every else LIMIT if opts.limit is None else opts.limit
     items, truncated = recent.find(ctx, limit=limit, every=opts.every_project, states=opts.status, fits=fits)
     ctx.screen.show(view.jobs(items, truncated=truncated, scope=scope))
-    scopes.tell(ctx, scope, outside=not items and outside > 0)
+    is_outside = not items and outside > 0
+    if not items:
+        states.tell_alike(
+            ctx,
+            opts.status,
+            lambda state: len(recent.find(ctx, limit=0, every=opts.every_project, states=(state,), fits=fits)[0]),
+        )
+    scopes.tell(ctx, scope, outside=is_outside)
     return 0
 
 

@@ -23,7 +23,13 @@ class Options:
     state: Annotated[
         tuple[str, ...],
         Option(
-            "-s --state", "in this state or with this outcome", "STATE", filled, repeats=True, values="ticket-state"
+            "-s --state",
+            "in this state or with this outcome",
+            "STATE",
+            filled,
+            repeats=True,
+            values="ticket-state",
+            also="--status",
         ),
     ] = ()
     limit: Annotated[int, Option("-n --limit", "how many at most; 0 for all (200)", "N", whole())] = 200

@@ -41,10 +41,11 @@ def run(opts: Options, ctx: Context) -> int:
     """Pull. Raises Refused over local edits, naming them; nothing has changed then. All files change, or none."""
     project = ctx.need_project()
     with repository.fetched(ctx, project, opts.repo) as remote:
-        plan = exchange.pull(remote.files, shared.read(project.directory), remote.base.files)
+        local = shared.read(project.directory)
+        plan = exchange.pull(remote.files, local, remote.base.files)
         gone = [change for change in plan if change.kind is Kind.DELETED]
         changes = plan if opts.force else [change for change in plan if change.kind is not Kind.DELETED]
-        _refuse_edited(changes, opts, remote)
+        _refuse_edited(changes, opts, remote, both=bool(exchange.moved(remote.files, local, remote.base.files)))
         if gone and not opts.force:
             left = repository.names([change.path for change in gone])
             ctx.screen.note(f"the repository has no more, and you still have: {left} (`--force` deletes)")
@@ -58,12 +59,14 @@ def run(opts: Options, ctx: Context) -> int:
     return 0
 
 
-def _refuse_edited(changes: Sequence[Change], opts: Options, remote: Remote) -> None:
+def _refuse_edited(changes: Sequence[Change], opts: Options, remote: Remote, *, both: bool) -> None:
     edited = [change.path for change in changes if change.is_edited]
     if edited and not opts.force:
+        shares = "`aj template push` shares yours, `aj template pull --force` keeps it as NAME.orig-N"
+        on = repository.WAY_OUT if both else shares
         raise Refused(
             f"edited here, and not as in {remote.url}: {repository.names(edited)}",
-            hint="`aj template diff` shows how; `aj template push` shares yours, `--force` keeps yours as NAME.orig-N",
+            hint=f"`aj template diff` shows how; {on}",
             code="local-edits",
             details={"files": edited},
         )

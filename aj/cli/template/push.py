@@ -32,12 +32,14 @@ def run(opts: Options, ctx: Context) -> int:
     """Push. Raises Refused when the repository changed since the last pull; nothing is sent then."""
     project = ctx.need_project()
     local = shared.read(project.directory)
-    with repository.fetched(ctx, project, None) as remote:
+    with repository.fetched(ctx, project, None, takes_none=True) as remote:
         moved = exchange.moved(remote.files, local, remote.base.files)
         if moved:
+            edited = any(change.is_edited for change in exchange.pull(remote.files, local, remote.base.files))
+            on = repository.WAY_OUT if edited else "`aj template pull` brings it, then `aj template push`"
             raise Refused(
                 f"others changed {remote.url} since your last pull: {repository.names(moved)}",
-                hint="`aj template diff` shows how, `aj template pull` brings it",
+                hint=f"`aj template diff` shows how; {on}",
                 code="remote-changed",
                 details={"files": moved},
             )

@@ -41,14 +41,22 @@ class Remote:
         return self.copy.address.url
 
 
+# What leads on when both sides changed something: a pull would lose edits, a push what others did.
+WAY_OUT = (
+    "`aj template pull --force` takes theirs and keeps yours as NAME.orig-N: merge by hand, then `aj template push`"
+)
+
+
 @contextlib.contextmanager
-def fetched(ctx: Context, project: Project, word: str | None) -> Iterator[Remote]:
+def fetched(ctx: Context, project: Project, word: str | None, *, takes_none: bool = False) -> Iterator[Remote]:
     """Fetch the repository that is meant and read what it shares; the copy is gone after the block.
+
+    `takes_none` says that the command line has no place for one.
 
     Raises UserError when none is meant, Refused naming what is no plain file, and as Git.fetch.
     """
     last = pulled.read(ctx.layout, project.key)
-    address = _chosen(ctx, project, word, last)
+    address = _chosen(ctx, project, word, last, takes_none=takes_none)
     git = Git(ctx.settings)
     ctx.screen.progress(f"asking {address.url}")
     with tempfile.TemporaryDirectory(prefix="aj-git-") as folder:
@@ -57,7 +65,7 @@ def fetched(ctx: Context, project: Project, word: str | None) -> Iterator[Remote
         yield Remote(git, copy, _read(git, copy), base)
 
 
-def _chosen(ctx: Context, project: Project, word: str | None, last: Pulled | None) -> Address:
+def _chosen(ctx: Context, project: Project, word: str | None, last: Pulled | None, *, takes_none: bool) -> Address:
     """Return the repository: the one that was typed, that of the settings, that of the last pull."""
     if word is not None:
         return repository.read(word, ctx.directory)
@@ -66,11 +74,10 @@ def _chosen(ctx: Context, project: Project, word: str | None, last: Pulled | Non
         return repository.read(setting, project.root)
     if last is not None:
         return repository.read(last.repository, project.root)
-    raise UserError(
-        "no repository is named",
-        hint="`aj config set template_repo OWNER/NAME`, or name it: `aj template pull REPO`",
-        code="no-repository",
-    )
+    always, once = "`aj config set template_repo REPO`", f"`aj {ctx.command.name} REPO`" if ctx.command else ""
+    ways = always if takes_none else f"{always}, or once {once}"
+    hint = ctx.missed("template_repo", f"{ways}: REPO is owner/name, an address or a path")
+    raise UserError("no repository is named", hint=hint, code="no-repository")
 
 
 def _read(git: Git, copy: Copy) -> dict[str, File]:

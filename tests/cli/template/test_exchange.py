@@ -203,6 +203,33 @@ def test_push_is_one_commit_on_top(shell: Shell, hub: Hub) -> None:
     assert hub.git("log", "-1", "--format=%s").strip() == "template/b.yaml deleted"
 
 
+@pytest.mark.rule("C-138", "C-139")
+@pytest.mark.parametrize("theirs", ["a", "b"])
+def test_when_both_sides_changed_the_hint_leads_out(shell: Shell, hub: Hub, theirs: str) -> None:
+    hub.commit({"template/a.yaml": "1\n", "template/b.yaml": "1\n"})
+    ran(shell("pull"))
+    shell.template("a", "mine\n")
+    alone = ran(shell("pull"), 5).err
+    assert "`aj template push` shares yours" in alone
+    hub.commit({f"template/{theirs}.yaml": "theirs\n"})
+    for words in (("template", "pull"), ("template", "push")):
+        hint = ran(shell(*words), 5).err.splitlines()[-1]
+        assert "`aj template pull --force` takes theirs and keeps yours as NAME.orig-N: merge by hand" in hint
+    ran(shell("template", "pull", "--force"))
+    assert (shell.directory / ".azure_jobs/template/a.yaml.orig-1").read_text() == "mine\n"
+    shell.template("a", "both\n")
+    ran(shell("template", "push"))
+    assert hub.files["template/a.yaml"] == "both\n"
+
+
+@pytest.mark.rule("C-136")
+def test_without_a_repository_each_command_says_what_it_takes(aj: Shell) -> None:
+    for verb, once in (("pull", "`aj template pull REPO`"), ("diff", "`aj template diff REPO`"), ("push", None)):
+        hint = ran(aj("template", verb), 2).err.splitlines()[-1]
+        assert hint.startswith("hint: `aj config set template_repo REPO`") and "an address or a path" in hint
+        assert (" REPO`, or once " in hint) is (once is not None) and (once or "") in hint
+
+
 @pytest.mark.rule("C-139")
 def test_push_over_what_others_did_is_refused(shell: Shell, hub: Hub) -> None:
     shell.template("a", "mine\n")
