@@ -232,13 +232,13 @@ pack/  a code tree to an archive
 backend/  the places that run jobs, a folder each
     protocol       What every place that runs jobs promises
     registry       The services that `aj` knows, by name
-    aml/           backend options payload target
-    amlt/          backend commands options output payload
-    local/         attempt containers driver limits lines machine mounts options podman ranks replica spawn
-                   states strays supervisor
-    sing/          backend match options payload target
-    volcano/       backend blob courier fields gang known names options payload pins pods porter program sas
-                   states tasks telling transfer variables volume
+    aml/           backend foresight options payload target
+    amlt/          backend commands foresight options output payload
+    local/         attempt containers driver foresight limits lines machine mounts options podman ranks
+                   replica spawn states strays supervisor
+    sing/          backend foresight match options payload target
+    volcano/       backend blob courier fields foresight gang known names options payload pins pods porter
+                   program sas states tasks telling transfer variables volume
 
 engine/  what the product does; only inside the daemon
     account        What was spent: hosts of jobs that are in memory, of those that are over

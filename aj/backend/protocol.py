@@ -8,7 +8,7 @@ of which may be called again after a crash and picks up what is already there.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from aj.base.noun import dataclass
 
 if TYPE_CHECKING:  # the registry of services is read at every start, and needs none of these nouns
+    from aj.base.errors import AjError
     from aj.base.settings import Settings
     from aj.model.code import CodeRef
     from aj.model.commandjob import Code
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # the registry of services is read at every start, and needs 
     from aj.model.state import JobState
     from aj.model.workload import Needs, Workload
     from aj.store.config import Config
+    from aj.store.layout import Layout
     from aj.wire.messages import Exec, ExecPlan
 
 
@@ -35,7 +37,7 @@ class Traits:
 
     `submits` is False for a service whose templates can be checked and rendered but not yet sent; `answers` is
     False for a place that cannot be asked about a job once it has it. With `manifest` it takes objects of
-    Kubernetes, which a dry run can show.
+    Kubernetes, which a dry run can show. One that `needs_experiment` refuses a job without.
     """
 
     driven: bool
@@ -45,6 +47,7 @@ class Traits:
     is_local: bool = False
     answers: bool = True
     manifest: bool = False
+    needs_experiment: bool = False
 
     def spelled(self, handle: Handle) -> str:
         """Return the word for where a job is: a workspace by colons, any other place as its handle begins."""
@@ -133,6 +136,13 @@ class Manifest(Protocol):
         self, spec: JobSpec, config: Config, settings: Settings, *, digest: str, archive_sha256: str, accepted_at: str
     ) -> Shown:
         """Return them. Raises UserError on what the cluster would not take, ConfigError."""
+
+
+class Foresight(Protocol):
+    """Tells what a submission would be refused for, as far as files of this machine and the machine itself say."""
+
+    def __call__(self, spec: JobSpec, config: Config, settings: Settings, layout: Layout) -> Iterator[AjError]:
+        """Yield each refusal as a submission would word it; nothing is asked, changed or started."""
 
 
 class Fate(StrEnum):

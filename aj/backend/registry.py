@@ -12,7 +12,7 @@ from aj.base.errors import UserError
 from aj.base.noun import dataclass
 
 if TYPE_CHECKING:
-    from aj.backend.protocol import Backend, Manifest, Preview
+    from aj.backend.protocol import Backend, Foresight, Manifest, Preview
     from aj.template.service import Parser
 
 
@@ -34,12 +34,12 @@ ENTRIES: Mapping[str, Entry] = {
     "aml": Entry(
         "aj.backend.aml",
         "Azure Machine Learning computes",
-        Traits(driven=False, moves_code=True, native=True),
+        Traits(driven=False, moves_code=True, native=True, needs_experiment=True),
     ),
     "sing": Entry(
         "aj.backend.sing",
         "Singularity virtual clusters",
-        Traits(driven=False, moves_code=True, native=True),
+        Traits(driven=False, moves_code=True, native=True, needs_experiment=True),
     ),
     "volcano": Entry(
         "aj.backend.volcano",
@@ -49,7 +49,7 @@ ENTRIES: Mapping[str, Entry] = {
     "amlt": Entry(
         "aj.backend.amlt",
         "the external amlt program",
-        Traits(driven=False, moves_code=False, answers=False),
+        Traits(driven=False, moves_code=False, answers=False, needs_experiment=True),
     ),
 }
 
@@ -84,6 +84,12 @@ def manifest(service: str) -> Manifest:
     """Return what builds the objects of a service of Kubernetes without asking anybody. Raises UserError."""
     room = importlib.import_module(f"{entry(service).module}.known")
     return cast("Manifest", room.manifest)
+
+
+def foresight(service: str) -> Foresight:
+    """Return what tells why a job would be refused, without asking anybody. Raises UserError for an unknown one."""
+    room = importlib.import_module(f"{entry(service).module}.foresight")
+    return cast("Foresight", room.refusals)
 
 
 def backend(service: str, *means: object) -> Backend:

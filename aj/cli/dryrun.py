@@ -43,6 +43,7 @@ def run(opts: Options, ctx: Context) -> int:
     built = specs.recipe(opts, ctx, specs.draw_id()).built()
     ctx.tell_issues(built.warnings)
     spec = _with_experiment(built.spec, ctx)
+    _foresee(spec, ctx)
     selection = _selection(built, ctx) if registry.entry(spec.service).traits.moves_code else None
     if opts.strict:
         ctx.refuse_warnings()
@@ -64,10 +65,21 @@ def _now(ctx: Context) -> str:
 
 
 def _with_experiment(spec: JobSpec, ctx: Context) -> JobSpec:
-    if spec.experiment is not None or registry.entry(spec.service).traits.driven:
+    if spec.experiment is not None or not registry.traits(spec.service).needs_experiment:
         return spec
-    ctx.screen.warn(f"no experiment is set: `{EXPERIMENT}` stands in its place", code="no-experiment")
+    ctx.screen.warn(
+        "no experiment is chosen, so a submission is refused: `aj config experiment NAME`, or --experiment NAME;"
+        f" here `{EXPERIMENT}` stands in its place",
+        code="no-experiment",
+    )
     return replace(spec, experiment=EXPERIMENT)
+
+
+def _foresee(spec: JobSpec, ctx: Context) -> None:
+    """Warn of everything that a submission would be refused for and that can be known here."""
+    for error in registry.foresight(spec.service)(spec, ctx.config, ctx.settings, ctx.layout):
+        hint = f"; {error.hint}" if error.hint else ""
+        ctx.screen.warn(f"a submission is refused: {error}{hint}", code="would-be-refused")
 
 
 def _selection(built: Built, ctx: Context) -> Selection:

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from aj.base import text, units
 from aj.base.clock import rfc3339
-from aj.base.errors import Refused
 from aj.base.noun import dataclass
+from aj.model import workload
 from aj.model.state import JobState
 from aj.model.workload import Needs, Retry, Workload
 
@@ -99,7 +99,7 @@ class _Free:
         if self.slots <= 0:
             return f"a free slot: all {self.place.slots} are taken"
         if needs.cpus and needs.cpus > self.cpus + 1e-9:  # sums of fractions are not exact
-            return f"{_cpus(needs.cpus)}: {max(0, self.cpus):g} of {whole.cpus or 0:g} are free"
+            return f"{workload.cpus_words(needs.cpus)}: {max(0, self.cpus):g} of {whole.cpus or 0:g} are free"
         if needs.memory_bytes and needs.memory_bytes > self.memory_bytes:
             free, total = units.size(max(0, self.memory_bytes)), units.size(whole.memory_bytes or 0)
             return f"{units.size(needs.memory_bytes)} of memory: {free} of {total} are free"
@@ -242,18 +242,4 @@ def pause(count: int, message: str, now: float, *, cause: str = "other") -> Retr
 
 def check_fits(needs: Needs, place: Place) -> None:
     """Raise Refused when a job is larger than the whole place, with both numbers."""
-    whole = place.capacity
-    if needs.cpus and whole.cpus is not None and needs.cpus > whole.cpus:
-        raise _too_large(_cpus(needs.cpus), f"{whole.cpus:g}")
-    if needs.memory_bytes and whole.memory_bytes is not None and needs.memory_bytes > whole.memory_bytes:
-        raise _too_large(f"{units.size(needs.memory_bytes)} of memory", units.size(whole.memory_bytes))
-    if needs.gpus > whole.gpus:
-        raise _too_large(text.plural(needs.gpus, "GPU"), str(whole.gpus))
-
-
-def _cpus(count: float) -> str:
-    return f"{count:g} {'cpu' if count == 1 else 'cpus'}"
-
-
-def _too_large(wanted: str, there: str) -> Refused:
-    return Refused(f"the job needs {wanted}, and this place has {there}", code="too-large")
+    workload.check_fits(needs, place.capacity)

@@ -63,6 +63,9 @@ class Code:
         return f"LocalUpload/{self.bootstrap_sha256}/aj_bootstrap.sh"
 
 
+UNPACKED = Code("0" * 64, "0" * 64, "0" * 64)  # stands for code that nobody has packed yet
+
+
 @dataclass(frozen=True)
 class CommandJob:
     """One job, complete. `identity` is the service's word; `machine` what stands under `resources.properties`."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
+from aj.base import text, units
+from aj.base.errors import Refused
 from aj.base.noun import dataclass
 from aj.model.bucket import Attached
 from aj.model.claim import Targeted
@@ -25,6 +27,30 @@ class Needs:
     cpus: float | None = None
     memory_bytes: int | None = None
     gpus: int = 0
+
+
+def cpus_words(count: float) -> str:
+    """Write a number of cpus, which may be a fraction."""
+    return f"{count:g} {'cpu' if count == 1 else 'cpus'}"
+
+
+def check_fits(needs: Needs, whole: Needs) -> None:
+    """Raise Refused when a job is larger than the whole place, with both numbers and where the larger one is said."""
+    if needs.cpus and whole.cpus is not None and needs.cpus > whole.cpus:
+        hint = "ask for fewer: `target.cpus` of the template, times its nodes (`-n`)"
+        raise _too_large(cpus_words(needs.cpus), f"{whole.cpus:g}", hint)
+    if needs.memory_bytes and whole.memory_bytes is not None and needs.memory_bytes > whole.memory_bytes:
+        hint = "ask for less: `target.memory` of the template, times its nodes (`-n`)"
+        raise _too_large(f"{units.size(needs.memory_bytes)} of memory", units.size(whole.memory_bytes), hint)
+    if needs.gpus > whole.gpus:
+        hint = (
+            "ask for fewer: `target.gpus` of the template, `-p`; if there are more, `aj config set --user local.gpus N`"
+        )
+        raise _too_large(text.plural(needs.gpus, "GPU"), str(whole.gpus), hint)
+
+
+def _too_large(wanted: str, there: str, hint: str) -> Refused:
+    return Refused(f"the job needs {wanted}, and this place has {there}", code="too-large", hint=hint)
 
 
 @dataclass(frozen=True)

@@ -213,6 +213,8 @@ def test_a_service_that_cannot_be_sent_to_yet(ready: Shell, monkeypatch: pytest.
 def test_the_experiment_of_a_dry_run_is_invented_and_told(ready: Shell) -> None:
     seen = ready("run", "-d", "-t", "gpu", "--json", "true")
     assert [warning["code"] for warning in seen.json["warnings"]] == ["no-experiment"]
+    assert "so a submission is refused: `aj config experiment NAME`" in seen.err
+    assert ready("run", "-d", "--strict", "-t", "gpu", "true").code == 2
     for item in (
         ready("run", "-d", "-t", "gpu", "--experiment", "e1", "--json", "true").json["item"],
         ready("run", "-d", "-t", "gpu", "--json", "true", AJ_EXPERIMENT="e1").json["item"],
@@ -287,6 +289,7 @@ def test_all_errors_of_a_template_are_told_at_once(ready: Shell) -> None:
         assert all(line.startswith("aj: .azure_jobs/template/bad.yaml:") for line in lines)
         assert [issue["message"] for issue in issues] == [line.split(": ", 2)[2] for line in lines]
         assert {issue["file"] for issue in issues} == {str(path)}
+<<<<<<< HEAD
         hints = [line.removeprefix("hint: ") for line in seen.err.splitlines() if line.startswith("hint: ")]
         assert hints == [issue["hint"] for issue in issues if issue["hint"]]
 
@@ -335,3 +338,46 @@ def test_an_empty_config_names_the_slip_and_hints_can_be_written_as_they_are(rea
     ]
     ready.template("new", f"base:\nconfig:\n  target: {{service: local}}\n  {hint.split('`')[1]}\n")
     assert ready("run", "-d", "-t", "new", "train.py").code == 0
+=======
+        assert seen.err.splitlines()[-1].startswith("hint: ") or issues[0]["hint"] is None
+
+
+@pytest.mark.rule("C-180b")
+@pytest.mark.parametrize(
+    ("target", "words", "told"),
+    [
+        ("service: local, memory: 9999Gi", (), "9.8 TiB of memory, and this place has"),
+        ("service: local, cpus: 5000", ("-n", "2"), "10000 cpus, and this place has"),
+        ("service: local, gpus: 1", (), "1 GPU, and this place has 0; ask for fewer: `target.gpus`"),
+        ("service: local", ("--secret", "nope"), "no secret `nope`; `aj secrets create nope`"),
+        ("service: local", ("--input-bucket", "data"), "no input bucket data; `aj bucket create data`"),
+        ("service: local", ("--checkpoint-bucket", "c", "--checkpoint-storage-credentials", "disk"), "no credential"),
+        (
+            "service: sing, name: vc, gpus_per_node: 1",
+            ("--experiment", "e"),
+            "no workspace is named; write target.workspace_name",
+        ),
+    ],
+)
+def test_what_a_submission_would_be_refused_for_is_told(
+    ready: Shell, target: str, words: tuple[str, ...], told: str
+) -> None:
+    """No daemon, no program and no network: what this machine knows by itself."""
+    job, image = (
+        ("{sku: 1xC1, instance_count: 1}", "environment: {image: amlt-sing/x}, ")
+        if "sing" in target
+        else ("{instance_count: 1}", "")
+    )
+    ready.template("t", f"base:\nconfig: {{target: {{{target}}}, {image}jobs: [{job}]}}\n")
+    seen = ready("run", "-d", "-t", "t", *words, "--json", "true", PATH="/nowhere")
+    assert seen.code == 0, seen.err
+    (warning,) = [one for one in seen.json["warnings"] if one["code"] == "would-be-refused"]
+    assert warning["message"].startswith("a submission is refused: ") and told in warning["message"]
+    strict = ready("run", "-d", "--strict", "-t", "t", *words, "true", PATH="/nowhere")
+    assert strict.code == 2 and told in strict.err
+
+
+@pytest.mark.rule("C-180b")
+def test_a_submission_that_is_taken_has_no_such_warning(ready: Shell) -> None:
+    assert ready("run", "-d", "--strict", "-t", "local", "true").code == 0
+>>>>>>> 7fb3add3e544fda8d2970609ac9fbf65fc3d3b54

@@ -105,7 +105,7 @@ class AmltBackend:
             is_named=False,
             aj_id=spec.id,
             program=program(self._means.settings),
-            experiment=_experiment(spec),
+            experiment=experiment_of(spec),
             project=Path(spec.project),
             limit_s=limit_s(self._means.settings),
             env=spec.env,
@@ -186,7 +186,7 @@ def limit_s(settings: Settings) -> float:
     return found
 
 
-def _experiment(spec: JobSpec) -> str:
+def experiment_of(spec: JobSpec) -> str:
     """Return the experiment. Raises UserError when there is none, or one that amlt would take for an option."""
     name = experiment(spec)
     try:

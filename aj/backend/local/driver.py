@@ -20,7 +20,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from aj.backend.local import attempt, containers, limits, machine, mounts, options, podman, ranks, spawn, strays
+from aj.backend.local import (
+    attempt,
+    containers,
+    foresight,
+    limits,
+    machine,
+    mounts,
+    options,
+    podman,
+    ranks,
+    spawn,
+    strays,
+)
 from aj.backend.protocol import Fate, Observation, SetupFailed, SetupInvalid
 from aj.base import crash, proc
 from aj.base.clock import SYSTEM, Clock
@@ -39,7 +51,6 @@ from aj.net import ports
 from aj.pack import archive, unpack
 from aj.store import atomic, jobs, secrets
 from aj.store.layout import Layout
-from aj.template import tree
 from aj.wire.messages import Exec, ExecPlan
 
 GRACE_S = 30.0  # between TERM and KILL when nobody said otherwise
@@ -102,17 +113,7 @@ class LocalDriver:
 
     def needs(self, spec: JobSpec) -> Needs:
         """What a job takes with all its nodes. Raises UserError on bad options."""
-        if spec.tasks:
-            raise UserError("jobs of several task kinds do not run on this machine", hint="`service: volcano`")
-        wanted = options.parse(tree.section_of(spec.config))
-        if not image.is_host(spec.image):
-            podman.need(self._settings)
-        nodes = spec.shape.nodes
-        return Needs(
-            cpus=None if wanted.cpus is None else wanted.cpus * nodes,
-            memory_bytes=None if wanted.memory_bytes is None else wanted.memory_bytes * nodes,
-            gpus=spec.shape.total_gpus,
-        )
+        return foresight.needs(spec, self._settings)
 
     # the steps
 
