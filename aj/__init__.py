@@ -198,7 +198,7 @@ template/  YAML to a JobSpec
     origin         Where each value of a merged template was written, by what rule it won, and what it hides
     reader         Typed values out of one mapping of a template, each fault noted with its place
     schema         The keys that a template may have and what kind each value is, whatever the service
-    script         A script that the command line names and that does not travel
+    script         A file that the command line names and that does not travel
     sections       Sections of a template that several services read alike
     service        What a service tells the shared build about a template, and nothing more
     shape          How many nodes and processes, and which SKU

@@ -205,7 +205,7 @@ COMMANDS = (
         "job why",
         "why a job does not run yet",
         "aj job why 1a2b3c4d",
-        exits=(2, 3, 7),
+        exits=(2, 3, 5, 7),
         formats=NO_IDS,
         kind="job.why",
     ),

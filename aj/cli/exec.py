@@ -36,7 +36,8 @@ def run(opts: Options, ctx: Context) -> int:
     found = named.find(ctx, opts.job)
     remote.refuse(found, "exec", f"`aj logs {found.id}` shows what it prints, `aj status {found.id}` its portal")
     if found.job is None:
-        raise Refused(f"{opts.job} does not run yet", hint=f"`aj queue show q-{found.id}`", code="not-running")
+        words, hint = named.no_job(opts.job, found.ticket, yet="does not run yet")
+        raise Refused(words, hint=hint, code="not-running")
     plan = ctx.client.jobs.exec_plan(
         found.job.id, opts.command, rank=opts.rank, stdin=opts.stdin or opts.tty, tty=opts.tty
     )

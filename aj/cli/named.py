@@ -9,12 +9,13 @@ from aj.base.errors import NotFound, UserError
 from aj.cli import managed
 from aj.model import names
 from aj.model.record import RecordState
-from aj.model.ticket import TicketState
+from aj.model.ticket import Outcome, TicketState
 from aj.store import jobs, journal, tickets
 
 if TYPE_CHECKING:
     from aj.cli.context import Context
     from aj.client.jobs import Found
+    from aj.model.ticket import Ticket
 
 
 def find(ctx: Context, word: str) -> Found:
@@ -88,6 +89,20 @@ def _was_here(ctx: Context, job_id: str) -> bool:
     return any(one and one.state is RecordState.SUBMITTED and _is_local(one.service) for one in found)
 
 
+def no_job(word: str, ticket: Ticket | None, *, yet: str = "is no job yet") -> tuple[str, str]:
+    """Say why a submission is no job, and what to do: it may wait still, or never become one."""
+    name = ticket.ticket if ticket else word
+    show = f"`aj queue show {name}`"
+    if ticket is None or ticket.state not in (TicketState.FAILED, TicketState.CANCELED):
+        return f"{word} {yet}", show
+    if ticket.state is TicketState.CANCELED:
+        return f"{word} was canceled before it became a job", f"{show}, `aj queue retry {name}`"
+    if ticket.outcome is Outcome.UNKNOWN:
+        return f"nobody knows whether {word} became a job", f"`aj queue reconcile {name}` finds out"
+    why = f": {ticket.error.message}" if ticket.error else ""
+    return f"{word} was refused and never became a job{why}", f"{show}; mended, `aj queue retry {name}`"
+
+
 def _deleted(job_id: str) -> NotFound:
     return NotFound(
         f"job {job_id} was deleted with its logs and files",
@@ -110,7 +125,6 @@ def on_disk(ctx: Context, word: str) -> str:
     promised = [ticket for key in tickets.keys(ctx.layout) for ticket in tickets.scan(ctx.layout, key).tickets]
     found = _there(ctx, word, lambda: choose(word, known, promised))
     if found.job is None:
-        raise NotFound(
-            f"{word} is no job of this machine yet", code="no-such-job", hint=f"`aj queue show q-{found.id}`"
-        )
+        words, hint = no_job(word, found.ticket, yet="is no job of this machine yet")
+        raise NotFound(words, code="no-such-job", hint=hint)
     return found.id

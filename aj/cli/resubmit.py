@@ -40,7 +40,8 @@ def _resubmit(ctx: Context, word: str, opts: Options) -> Item:
     found = named.find(ctx, word)
     remote.refuse(found, "resubmit", "`aj run` with the same words submits it again")
     if found.job is None:
-        raise Refused(f"{word} is no job yet", hint=f"`aj queue retry q-{found.id}`", code="not-a-job")
+        words, hint = named.no_job(word, found.ticket)
+        raise Refused(words, hint=hint, code="not-a-job")
     answer = ctx.client.jobs.resubmit(
         found.job.id,
         when_clean=opts.when_clean,

@@ -145,7 +145,9 @@ def choose(word: str, jobs: Sequence[Workload], tickets: Sequence[Ticket]) -> Fo
     begun = [found for found in by_id.values() if names.is_begin(word, found.id)]
     if begun:
         return _only(word, begun)
-    raise NotFound(f"no job `{word}`", code="no-such-job", hint="`aj list` shows them", details={"id": word})
+    raise NotFound(
+        f"no job `{word}`", code="no-such-job", hint="`aj list` and `aj job list` show them", details={"id": word}
+    )
 
 
 def _only(word: str, fitting: Sequence[Found]) -> Found:

@@ -102,7 +102,9 @@ def build(resolved: Resolved | None, request: Request, *, options_of: OptionsOf)
     command = _command(request, facts, path)
     setup, lines = reader.section("environment").texts("setup"), job.lines("command")
     may_be_made = bool(setup or lines) or not request.brings_code
-    missing = script.check(command.argv, request.directory, path=path, may_be_made=may_be_made)
+    is_of_image = not request.brings_code and not facts.runs_here  # whose words mean its own files
+    asked = () if is_of_image else command.argv
+    missing = script.check(asked, request.directory, path=path, may_be_made=may_be_made)
     notes = map(issue.note, (*lent.notes, *command.notes))
     warnings = [*issues, *decided.warnings, *env.told, *missing, *notes, *_unused(command, facts)]
     warnings += _unheard(reader) if request.amlt else []

@@ -84,6 +84,8 @@ def test_shared_memory_counts_against_the_memory_of_a_job() -> None:
 def test_what_nothing_here_acts_on_is_told() -> None:
     found = local.parse(section("{target: {service: local}, storage: {x: {}}}"))
     assert warned(found) == ["`storage` has no effect on `local`: nothing is mounted"]
+    found = local.parse(section("{target: {service: local}, jobs: [{sku: G8, priority: High, name: x}]}"))
+    assert warned(found) == ["`sku` has no effect on `local`", "`priority` has no effect on `local`"]
 
 
 def test_options_of_an_accepted_job_are_read_from_its_own_config(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from aj.base.paths import Project
+from aj.model.ticket import Fault, Outcome, TicketState
 from tests.cli import seed
 from tests.cli.conftest import Shell
+from tests.conftest import RunningDaemon
 
 
 @pytest.mark.rule("C-005")
@@ -43,3 +45,24 @@ def test_a_job_is_named_by_a_begin_and_told_when_it_was_deleted(live: Shell) -> 
     assert live("list", "-s", "deleted", "-o", "name").out.split() == [aj_id]
     item = live("list", "--json").json["items"][0]
     assert (item["state"], item["job_state"]) == ("submitted", None)
+
+
+@pytest.mark.rule("C-005", "C-023", "C-026")
+def test_a_submission_that_never_became_a_job_says_why(aj: Shell, project: Project, daemon: RunningDaemon) -> None:
+    fault = Fault("UserError", "too-large", "larger than this machine", "take less")
+    refused = seed.ticket("abcd1111", state=TicketState.FAILED, outcome=Outcome.FAILED, error=fault)
+    lost = seed.ticket("abce2222", state=TicketState.FAILED, outcome=Outcome.UNKNOWN)
+    canceled = seed.ticket("abcf3333", state=TicketState.CANCELED, outcome=Outcome.CANCELED)
+    seed.write_tickets(aj.home, project.key, refused, lost, canceled)
+    commands = (("logs",), ("exec",), ("job", "why"), ("job", "preempt"), ("resubmit",))
+    for words in commands:
+        for aj_id, told, hint in (
+            ("abcd1111", "abcd1111 was refused and never became a job: larger than this machine", "aj queue retry"),
+            ("abce2222", "nobody knows whether abce2222 became a job", "aj queue reconcile q-abce2222"),
+            ("abcf3333", "abcf3333 was canceled before it became a job", "aj queue show q-abcf3333"),
+        ):
+            seen = aj(*words, aj_id, *(("true",) if words == ("exec",) else ()))
+            line, said = [one for one in seen.err.splitlines() if one != "starting the daemon"][:2]
+            assert (seen.code, line) == (3 if words == ("logs",) else 5, f"aj: {told}")
+            assert said.startswith("hint: ") and hint in said
+    assert "`aj list` and `aj job list` show them" in aj("status", "nosuchjob").err

@@ -23,6 +23,7 @@ def tree(tmp_path: Path) -> Path:
     (root / "bin/found.py").chmod(0o755)
     (tmp_path / "train.py").write_text("")
     os.symlink("../train.py", root / "escape.py")
+    os.symlink("/bin/sh", root / "bin/tool")
     return root
 
 
@@ -43,6 +44,13 @@ def told(root: Path, word: str, *, path: str | None, may_be_made: bool = False) 
         ("./trian.py", "there is no file `./trian.py` in {root}; the nearest is `./train.py`"),
         ("nowhere/x.py", "there is no file `nowhere/x.py` in {root}"),
         ("zzzzzzzzzz.py", "there is no file `zzzzzzzzzz.py` in {root}"),
+        ("trian.ipynb", "there is no file `trian.ipynb` in {root}; the nearest is `train.py`"),
+        ("bin/fuond", "there is no file `bin/fuond` in {root}; the nearest is `bin/found.py`"),
+        ("./run", "there is no file `./run` in {root}"),
+        ("model.R", "there is no file `model.R` in {root}"),
+        ("sub/", "`sub/` is not a regular file"),
+        ("../go", "there is no file `../go` in {root}"),
+        ("python sub/train.py", "there is no file `python sub/train.py` in {root}"),
         ("folder.py", "`folder.py` is not a regular file"),
         ("../train.py", "`../train.py` lies outside of {root}, the directory that is sent: it resolves to {out}"),
         ("escape.py", "`escape.py` lies outside of {root}, the directory that is sent: it resolves to {out}"),
@@ -58,7 +66,9 @@ def test_a_script_that_does_not_travel_is_refused_here_and_told_elsewhere(tree: 
 
 
 @pytest.mark.rule("C-157")
-@pytest.mark.parametrize("word", ["train.py", "./sub/eval.py", "python", "trian", "train.txt", "-c", ""])
+@pytest.mark.parametrize(
+    "word", ["train.py", "./sub/eval.py", "python", "trian", "train.txt", "python3.11", "bin/tool", "-c", ""]
+)
 def test_other_words_are_left_alone(tree: Path, word: str) -> None:
     assert script.check((word,), tree, path="", may_be_made=False) == []
     assert script.check((), tree, path=None, may_be_made=False) == []
@@ -72,6 +82,13 @@ def test_a_program_of_that_name_runs(tree: Path) -> None:
     with pytest.raises(UserError, match="lies outside of"):
         script.check((str(tree.parent / "train.py"),), tree, path="/bin", may_be_made=False)
     assert told(tree, "/workspace/train.py", path=None) == ""
+
+
+@pytest.mark.rule("C-157")
+def test_a_shell_line_in_one_word_is_told_how(tree: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        script.check(("python sub/train.py --lr 1",), tree, path="/bin", may_be_made=False)
+    assert str(caught.value.hint).startswith("a shell line is `bash -c 'python sub/train.py --lr 1'`")
 
 
 @pytest.mark.rule("C-157")

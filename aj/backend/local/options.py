@@ -50,7 +50,7 @@ def parse(config: Section) -> Options:
     shm_bytes, ipc = sections.shm_size(container), container.one_of("ipc", ("host",))
     if shm_bytes is not None and memory is not None and shm_bytes > memory.value:
         container.wrong("shm_size", "`shm_size` counts against `memory`, and is larger", hint="raise `memory`")
-    warnings = _without_effect(reader)
+    warnings = _without_effect(reader, job)
     issue.stop_at_errors(reader.issues)
     facts = Facts(
         image=found,
@@ -82,9 +82,15 @@ def _image(reader: Reader) -> str | None:
     return sections.image(reader)
 
 
-def _without_effect(reader: Reader) -> list[Issue]:
-    """Warn of a section that nothing on this machine acts on."""
-    if not reader.section("storage").node.entries:
-        return []
-    place = reader.node.key_place("storage")
-    return [issue.warning("`storage` has no effect on `local`: nothing is mounted", place, path="storage")]
+def _without_effect(reader: Reader, job: Reader) -> list[Issue]:
+    """Warn of what nothing on this machine acts on."""
+    found: list[Issue] = []
+    if reader.section("storage").node.entries:
+        place = reader.node.key_place("storage")
+        found.append(issue.warning("`storage` has no effect on `local`: nothing is mounted", place, path="storage"))
+    hints = {"sku": "`target: {cpus: 4, memory: 8Gi, gpus: 1}` says what the job takes of this machine"}
+    for key in ("sku", "sla_tier", "priority", "identity"):
+        if job.has(key):
+            words, hint = f"`{key}` has no effect on `local`", hints.get(key)
+            found.append(issue.warning(words, job.place(key), path=job.at(key), hint=hint, code="no-effect"))
+    return found

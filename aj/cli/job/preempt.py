@@ -29,7 +29,8 @@ def run(opts: Options, ctx: Context) -> int:
     found = named.find(ctx, opts.job)
     remote.refuse(found, "job preempt", "a service of Azure takes its hosts away by itself")
     if found.job is None:
-        raise Refused(f"{opts.job} is no job yet", hint=f"`aj queue show q-{found.id}`", code="not-a-job")
+        words, hint = named.no_job(opts.job, found.ticket)
+        raise Refused(words, hint=hint, code="not-a-job")
     answer = ctx.client.jobs.preempt(found.job.id, restartable=opts.restartable)
     ctx.tell_warnings(answer.warnings)
     job = answer.workload

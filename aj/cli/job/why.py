@@ -37,7 +37,8 @@ def run(opts: Options, ctx: Context) -> int:
         return _on_cluster(elsewhere, ctx)
     remote.refuse(what, "job why", f"`aj status {what.id}`")
     if what.job is None:
-        raise Refused(f"{opts.job} is no job yet", hint=f"`aj queue show q-{what.id}`", code="not-a-job")
+        words, hint = named.no_job(opts.job, what.ticket)
+        raise Refused(words, hint=hint, code="not-a-job")
     ctx.screen.show(view.why(ctx.client.jobs.show(what.job.id)))
     return 0
 
