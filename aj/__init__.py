@@ -68,6 +68,7 @@ wire/  the contract of the socket
 store/  the door to the disk
     archives       Packed code on disk
     atomic         Whole files, or none
+    buckets        Under which credentials a bucket of some name is known
     cache          Answers of remote services with their age
     changes        Several files of one folder changed together
     claims         Executions of targeted jobs that are over, one line each, in the job's folder

@@ -14,4 +14,4 @@ def command(path: str | None, words: str) -> list[str]:
         return [program, "--app-name=aj", "aj", words]
     if program := proc.find("osascript", path):
         return [program, "-e", f'display notification {json.dumps(words)} with title "aj"']
-    raise AjError("desktop: neither notify-send nor osascript is on the PATH", code="no-desktop")
+    raise AjError("desktop: neither notify-send nor osascript is on the daemon's PATH", code="no-desktop")

@@ -34,7 +34,7 @@ def watched(ctx: Context, spec: JobSpec, ways: Sequence[str]) -> Iterator[None]:
     if not ways:
         yield
         return
-    ctx.client.watches.add(spec.id, spec.name, ways=ways)
+    ctx.client.watches.add(spec.id, spec.name, ways=ways, ahead=True)
     try:
         yield
     except OutcomeUnknown:
@@ -48,5 +48,5 @@ def watched(ctx: Context, spec: JobSpec, ways: Sequence[str]) -> Iterator[None]:
 def watch_instead(ctx: Context, before: str, spec: JobSpec, ways: Sequence[str]) -> None:
     """Watch the job under the id that it was given instead of one that was taken."""
     if ways:
-        ctx.client.watches.add(spec.id, spec.name, ways=ways)
+        ctx.client.watches.add(spec.id, spec.name, ways=ways, ahead=True)
         ctx.client.watches.remove(before)

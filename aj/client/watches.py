@@ -21,9 +21,11 @@ class Watches:
         """List watches, the oldest first."""
         return self._line.read(WatchList, paths.WATCHES, query={"all": 1 if all_projects else None})
 
-    def add(self, job_id: str, name: str, *, handle: str | None = None, ways: Sequence[str] = ()) -> WatchDone:
-        """Watch a job; it need not be there yet. Raises UserError on a way that is none, OutcomeUnknown."""
-        wish = WatchWish(named(job_id, "id"), name, handle, tuple(ways))
+    def add(
+        self, job_id: str, name: str, *, handle: str | None = None, ways: Sequence[str] = (), ahead: bool = False
+    ) -> WatchDone:
+        """Watch a job; with `ahead` it is only being submitted. Raises UserError on a bad way, OutcomeUnknown."""
+        wish = WatchWish(named(job_id, "id"), name, handle, tuple(ways), ahead)
         try:
             return self._line.change(WatchDone, paths.WATCH_ADD, body=wish)
         except AnswerLost as lost:

@@ -32,7 +32,7 @@ from aj.model.bucket import HERE, Attached, Bound, Buckets, Checkpoints, Health,
 from aj.model.job import JobSpec
 from aj.model.json import Json
 from aj.model.workload import Workload
-from aj.store import atomic, credentials, jobs, secrets
+from aj.store import atomic, buckets, credentials, jobs, secrets
 from aj.store.layout import Layout
 from aj.wire import codec
 
@@ -80,7 +80,12 @@ class JobBuckets:
         seen = _insist(self._clock, storage.look)
         if seen is None and purpose is not Purpose.OUTPUT:
             words = f"there is no {purpose} bucket {storage.label}"
-            raise NotFound(words, code="no-such-bucket", hint=f"`aj bucket create {bucket}`")
+            raise NotFound(words, code="no-such-bucket", hint=self._way(bucket, wanted, purpose))
+
+    def _way(self, bucket: str, wanted: Wanted, purpose: Purpose) -> str:
+        whose = f" --credentials {wanted.credential}" if wanted.credential else ""
+        known = buckets.way(self._layout, bucket, wanted.credential, purpose=purpose)
+        return known or f"`aj bucket create {bucket}{whose}`"
 
     def _open(self, bucket: str, wanted: Wanted | None, purpose: Purpose = Purpose.CHECKPOINT) -> Storage:
         name = wanted.credential if wanted else None

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from aj.backend.local.replica import Program, Replicas
 from aj.backend.protocol import Fate, Observation, SetupFailed
-from aj.base import crash
+from aj.base import crash, redact
 from aj.base.clock import Clock, from_rfc3339, rfc3339
 from aj.base.errors import AjError
 from aj.base.noun import dataclass
@@ -360,7 +360,9 @@ class Crew:
 
     def _replica(self, wanted: Deployment, slot: int) -> Replica:
         member = self._members.get((wanted.name, slot), Member())
-        start = member.start
+        start, folder = member.start, self._folder(wanted.name, slot)
+        # the newest start that has ended, where there is one and it did not end because it was told to
+        ended = start.attempt - member.runs if start.failures or not member.runs else 0
         return Replica(
             slot=slot,
             state=self._state(wanted, slot, member),
@@ -372,7 +374,9 @@ class Crew:
             due_at=None if member.runs or not start.due_at else rfc3339(start.due_at),
             exit_code=start.exit_code,
             message=start.message,
-            logs=str(joblogs.attempt_folder(self._folder(wanted.name, slot), start.attempt)) if start.attempt else None,
+            logs=str(joblogs.attempt_folder(folder, start.attempt)) if start.attempt else None,
+            last_words=redact.text(joblogs.last_words(folder, ended) or "") or None if ended else None,
+            last_logs=str(joblogs.attempt_folder(folder, ended)) if ended else None,
         )
 
     def _state(self, wanted: Deployment, slot: int, member: Member) -> ReplicaState:

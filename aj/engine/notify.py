@@ -81,7 +81,9 @@ class Notifier:
             raise AjError(f"{shown}: {error.strerror or error}", code="notify-failed") from error
         if ran.code != 0:
             last = redact.text(ran.err.decode(errors="replace").strip().rpartition("\n")[2])
-            raise AjError(f"{shown} ended with {ran.code}" + (f": {last}" if last else ""), code="notify-failed")
+            raise AjError(
+                f"{shown} ended with exit code {ran.code}" + (f": {last}" if last else ""), code="notify-failed"
+            )
 
     def _post(self, way: Way, notice: Notice) -> None:
         redact.hide(way.value)

@@ -22,7 +22,7 @@ from aj.bucket.scope import Scope
 from aj.bucket.storage import Storage, check_name
 from aj.bucket.transfer import Pace, Progress, Stopped
 from aj.model.bucket import HERE, Bound, Kind
-from aj.store import credentials, jobs, secrets
+from aj.store import buckets, credentials, jobs, secrets
 from aj.store.credentials import ACCOUNT_KEY, FOLDER, SIGN_IN, SIGNATURE, Credential
 from aj.store.layout import Layout
 from aj.wire.bucket import (
@@ -87,12 +87,18 @@ class Storages:
         """Make a bucket; one that is there stays as it is. Raises NotFound, Refused, UserError, AjError."""
         storage = self._door.open(asked.name, asked.credential)
         made = Pace(self._clock).insist(storage.create)
+        buckets.remember(self._layout, asked.name, asked.credential or HERE, clock=self._clock)
         return Done("ok" if made else "noop", storage.label)
 
     def objects(self, bucket: str, credential: str | None, prefix: str, cursor: str | None, limit: int) -> Objects:
         """List a part of what is in a bucket. Raises NotFound, AjError."""
         storage = self._door.open(bucket, credential)
-        page = Pace(self._clock).insist(lambda: storage.page(prefix, cursor, max(1, min(limit, PAGE))))
+        try:
+            page = Pace(self._clock).insist(lambda: storage.page(prefix, cursor, max(1, min(limit, PAGE))))
+        except NotFound as error:
+            if error.code == "no-such-bucket":
+                error.hint = buckets.way(self._layout, bucket, credential) or _make_it(bucket, credential)
+            raise
         return Objects(storage.label, page.objects, page.cursor)
 
     def delete(self, bucket: str, credential: str | None) -> Done:
@@ -104,8 +110,10 @@ class Storages:
         storage = self._door.open(bucket, credential)
         pace = Pace(self._clock)
         if pace.insist(storage.look) is None:
-            raise NotFound(f"no bucket {storage.label}", code="no-such-bucket", hint="`aj bucket list`")
+            hint = buckets.way(self._layout, bucket, credential) or "`aj bucket list`"
+            raise NotFound(f"no bucket {storage.label}", code="no-such-bucket", hint=hint)
         pace.insist(storage.delete)
+        buckets.forget(self._layout, bucket, name, clock=self._clock)
         return Done("ok", storage.label)
 
     def _users(self, uses: Callable[[Bound], bool]) -> list[str]:
@@ -122,14 +130,15 @@ class Storages:
         """Begin a transfer. Raises NotFound, UserError, AjError before anything goes over."""
         storage = self._door.open(asked.bucket, asked.credential)
         if Pace(self._clock).insist(storage.look) is None:
-            raise NotFound(
-                f"no bucket {storage.label}", code="no-such-bucket", hint=f"`aj bucket create {asked.bucket}`"
-            )
+            hint = buckets.way(self._layout, asked.bucket, asked.credential) or _make_it(asked.bucket, asked.credential)
+            raise NotFound(f"no bucket {storage.label}", code="no-such-bucket", hint=hint)
+        buckets.remember(self._layout, asked.bucket, asked.credential or HERE, clock=self._clock)
         path = Path(asked.path)
         if not path.is_absolute():
             raise UserError(f"{asked.path} is no absolute path", code="bad-field")
         if asked.direction is Direction.UPLOAD and not path.exists():
-            raise NotFound(f"{asked.path} does not exist", code="no-such-file")
+            hint = f"`ls {Path(asked.path).parent}` shows what is there; the path comes first, then the bucket"
+            raise NotFound(f"{asked.path} does not exist", code="no-such-file", hint=hint)
         prefix = asked.prefix.strip("/")
         if prefix:
             check_name(prefix)
@@ -346,3 +355,7 @@ class _Running:
                 return None
         mirror.download(self._scope(), path, pace, progress=self.progress)
         return None
+
+
+def _make_it(bucket: str, credential: str | None) -> str:
+    return f"`aj bucket create {bucket}{f' --credentials {credential}' if credential else ''}`"

@@ -17,6 +17,7 @@ from aj.base.noun import dataclass
 from aj.engine.notify import Notice, Notifier
 from aj.model import watch as ways
 from aj.model.json import Json
+from aj.model.state import JobState
 from aj.model.watch import Delivery, Sighting, Watch
 from aj.store import watches as store
 from aj.store.layout import Layout
@@ -63,7 +64,9 @@ class Watches:
         """Take up what is on disk, and look at once."""
         with self._guard:
             for watch in store.each(self._means.layout, self._means.log):
-                found = replace(watch, leaving=False, delivery=Delivery.UNSURE) if watch.leaving else watch
+                found = (
+                    replace(watch, leaving=False, delivery=Delivery.UNSURE, refusal=None) if watch.leaving else watch
+                )
                 self._all[_key(found)] = found
         if self.open_count():
             self._run()
@@ -100,7 +103,9 @@ class Watches:
             raise UserError(f"--notify: {error}", code="bad-notify") from error
         with self._guard:
             before = self._all.get((project, wish.id))
-            watch = before or Watch(wish.id, project, wish.name, rfc3339(self._means.clock.now()), wish.handle, folder)
+            watch = before or Watch(
+                wish.id, project, wish.name, rfc3339(self._means.clock.now()), wish.handle, folder, ahead=wish.ahead
+            )
             made = replace(watch, ways=tuple(dict.fromkeys((*watch.ways, *wanted))))
             if made == before:
                 return WatchDone("noop", row_of(made), "it is watched already")
@@ -185,8 +190,12 @@ class Watches:
         self._change(replace(watch, is_over=True, problem="no such job is known any more"), watch)
 
     def _moved(self, watch: Watch, seen: Sighting) -> None:
-        """Tell a move. Where a job stands when it is seen for the first time is none, unless that is its end."""
-        is_news = watch.state is not None or seen.is_final
+        """Tell a move. Where a job stands when it is seen for the first time is none, unless that is its end.
+
+        A watch that is older than its job missed nothing before: there all but the line itself is a move.
+        """
+        has_begun = watch.ahead and seen.state != JobState.QUEUED.value
+        is_news = watch.state is not None or seen.is_final or has_begun
         now = replace(
             watch,
             state=seen.state,
@@ -202,17 +211,20 @@ class Watches:
         notice = Notice(now, watch.state)
         self._means.publish("watch", watch.project, notice.payload)
         if now.leaving:
-            self._change(replace(now, leaving=False, delivery=self._send(notice)), now)
+            refused = self._send(notice)
+            delivery = Delivery.FAILED if refused else Delivery.SENT
+            self._change(replace(now, leaving=False, delivery=delivery, refusal="; ".join(refused) or None), now)
 
-    def _send(self, notice: Notice) -> Delivery:
-        delivery = Delivery.SENT
+    def _send(self, notice: Notice) -> list[str]:
+        """Send a notice by every way; return why it did not arrive, for each way by which it did not."""
+        refused = []
         for way in notice.watch.ways:
             try:
                 self._means.notifier.send(way, notice)
             except AjError as error:
-                delivery = Delivery.FAILED
+                refused.append(error.message)
                 self._means.log(f"notice of {notice.watch.id} by {way}: {error.message}")
-        return delivery
+        return refused
 
     def _change(self, now: Watch, before: Watch) -> bool:
         """Keep a watch as it stands now; False when it was changed or removed meanwhile, or cannot be kept."""

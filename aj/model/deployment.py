@@ -77,7 +77,11 @@ class Holding:
 
 @dataclass(frozen=True)
 class Replica:
-    """One copy as it stands. `due_at` is when it is started again."""
+    """One copy as it stands. `due_at` is when it is started again.
+
+    `last_words` is the last line that the start before wrote, to its error log where that has one, and `last_logs`
+    the folder of that start's logs; both are None for a replica that did not end by itself.
+    """
 
     slot: int
     state: ReplicaState
@@ -90,6 +94,8 @@ class Replica:
     exit_code: int | None = None
     message: str | None = None
     logs: str | None = None
+    last_words: str | None = None
+    last_logs: str | None = None
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,8 @@ class Watch:
     `project` is a key, and `folder` that project's directory, where commands run in its root.
 
     `state` is the last one that was told; None until the job was seen. `leaving` is set while the notice of that
-    state is on its way. `problem` is why the job cannot be looked at just now. Times are RFC 3339 UTC.
+    state is on its way. `problem` is why the job cannot be looked at just now, `refusal` why the last notice did not
+    arrive. With `ahead` the watch is older than its job. Times are RFC 3339 UTC.
     """
 
     id: str
@@ -83,4 +84,6 @@ class Watch:
     leaving: bool = False
     delivery: Delivery | None = None
     problem: str | None = None
+    refusal: str | None = None
+    ahead: bool = False
     schema_version: int = 1

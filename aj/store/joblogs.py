@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from aj.base import units
+from aj.base import text, units
 from aj.base.clock import SYSTEM, Clock
 from aj.base.noun import dataclass
 from aj.model.log import Chunk, Source, Stream
@@ -290,6 +290,22 @@ def _tail_start(handle: BinaryIO, base: int, end: int, lines: int) -> int:
         wanted -= count
         at = start
     return base
+
+
+def last_words(folder: Path, attempt: int) -> str | None:
+    """Return the last line that is not blank which one start wrote, of `err` before `out`; None without one."""
+    for file in sorted(files(folder, attempt), key=lambda file: -NAMES.index(file.stream.name)):
+        try:
+            with file.path.open("rb") as handle:
+                size = handle.seek(0, os.SEEK_END)
+                handle.seek(max(0, size - BLOCK))
+                lines = [line.strip() for line in text.decoded(handle.read()).splitlines()]
+        except OSError:
+            continue  # it was removed between the listing and the look
+        said = next((line for line in reversed(lines) if line), None)
+        if said is not None:
+            return text.visible(said)
+    return None
 
 
 def _last_lines(chunks: Sequence[Chunk], lines: int) -> Iterator[Chunk]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from aj.view.document import Document, Item
     from aj.view.schema import Schema
 
+WORDS = 300  # characters of the last words of a program: the rest stands in its log
 COLUMNS = (
     Column("name", "label", form=Form.ID),
     Column("state", form=Form.STATE),
@@ -57,7 +58,8 @@ def deployments(found: Sequence[DeploymentStatus]) -> Document:
 
 def status(one: DeploymentStatus) -> Document:
     """Make the document of one deployment: below its fields a line for each replica and each job in a slot."""
-    lines = [*(_replica_line(member) for member in one.members), *(_job_line(held) for held in one.jobs)]
+    replicas = (line for member in one.members for line in _replica_line(member).splitlines())
+    lines = [*replicas, *(_job_line(held) for held in one.jobs)]
     return single("deployment", item(one), FIELDS, ids="name", after=lines)
 
 
@@ -67,7 +69,11 @@ def _replica_line(member: Replica) -> str:
     parts += [text.plural(member.restarts, "restart")] if member.restarts else []
     if member.due_at is not None:
         parts += [f"again at {member.due_at[:19]}Z", member.message or f"exit code {member.exit_code}"]
-    return "  ".join(parts)
+    line = "  ".join(parts)
+    if member.last_logs is None:
+        return line
+    said = f"  last words: {member.last_words[:WORDS]}\n" if member.last_words else ""
+    return f"{line}\n{said}  its log: {member.last_logs}"
 
 
 def _job_line(held: Holding) -> str:

@@ -10,17 +10,18 @@ from aj.model.watch import Watch
 
 @dataclass(frozen=True)
 class WatchWish:
-    """Watch this job of the caller's project. `ways` are as they were typed."""
+    """Watch this job of the caller's project. `ways` are as they were typed; `ahead`: it is only being submitted."""
 
     id: str
     name: str
     handle: str | None = None
     ways: tuple[str, ...] = field(default=(), repr=False)
+    ahead: bool = False
 
 
 @dataclass(frozen=True)
 class WatchRow:
-    """A watch as it is told."""
+    """A watch as it is told. `problem` is why it cannot be looked at, else why the last notice did not arrive."""
 
     id: str
     project: str
@@ -62,5 +63,5 @@ def row_of(watch: Watch) -> WatchRow:
         watch.changed_at,
         tuple(str(way) for way in watch.ways),
         watch.delivery.value if watch.delivery else None,
-        watch.problem,
+        watch.problem or watch.refusal,
     )

@@ -100,6 +100,45 @@ def test_the_end_is_told_even_when_nothing_was_seen_before(world: World) -> None
     assert world.notifier.sent == [("desktop", None, "errored")]
 
 
+def test_a_watch_that_is_older_than_its_job_tells_that_it_has_begun(world: World) -> None:
+    of = world.watches()
+    for job, first in (("0a1b2c3d", "queued"), ("4e5f6a7b", "running")):
+        assert of.add("p", None, WatchWish(job, job, None, ("desktop",), ahead=True)).status == "ok"
+        world.seen[job] = Sighting(first)
+    of.round()
+    assert world.notifier.sent == [("desktop", None, "running")]
+    world.seen["0a1b2c3d"] = Sighting("running")
+    of.round()
+    assert world.notifier.sent[1:] == [("desktop", "queued", "running")]
+
+
+def test_why_a_notice_did_not_arrive_stays_until_another_one_does(world: World) -> None:
+    of = world.watches()
+    add(of, "0a1b2c3d", "desktop", "cmd:x")
+    world.notifier.fails = True
+    for state in ("queued", "running", "running"):
+        world.seen["0a1b2c3d"] = Sighting(state)
+        of.round()
+    (row,) = of.listing("p").rows
+    assert (row.delivery, row.problem) == ("failed", "no; no")
+    world.notifier.fails = False
+    world.seen["0a1b2c3d"] = Sighting("completed", True)
+    of.round()
+    (row,) = of.listing("p").rows
+    assert (row.delivery, row.problem) == ("sent", None)
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_command_that_fails_tells_its_exit_code_and_last_words(home: Home, clock: MovedClock) -> None:
+    one = Watch("a", "p", "train", rfc3339(clock.now()), state="running", changed_at=rfc3339(clock.now()))
+    notifier = Notifier(home.having(PATH="/nowhere").settings, clock)
+    for line, words in (("cmd:exit 3", "cmd:exit ended with exit code 3"), ("desktop", "desktop: neither")):
+        with pytest.raises(AjError, match=words):
+            notifier.send(way(line), Notice(one, None))
+    with pytest.raises(AjError, match="ended with exit code 1: no display"):
+        notifier.send(way("cmd:echo no display >&2; exit 1"), Notice(one, None))
+
+
 def test_what_moved_while_no_daemon_ran_is_told_by_the_next(world: World) -> None:
     of = world.watches()
     add(of, "0a1b2c3d", "desktop")

@@ -12,7 +12,7 @@ from aj.model import image, workload
 from aj.model.bucket import HERE, Buckets, Kind, Purpose
 from aj.model.job import JobSpec
 from aj.model.workload import Needs
-from aj.store import credentials, secrets
+from aj.store import buckets, credentials, secrets
 from aj.store.config import Config
 from aj.store.layout import Layout
 from aj.template import tree
@@ -53,5 +53,6 @@ def refusals(spec: JobSpec, config: Config, settings: Settings, layout: Layout) 
             yield error
             continue
         if found.kind is Kind.DIR and not (Path(found.root or layout.buckets) / wished.bucket).is_dir():
-            hint = f"`aj bucket create {wished.bucket}`"
+            known = buckets.way(layout, wished.bucket, wished.credential, purpose=purpose)
+            hint = known or f"`aj bucket create {wished.bucket}`"
             yield NotFound(f"there is no {purpose} bucket {wished.bucket}", hint=hint, code="no-such-bucket")

@@ -11,6 +11,9 @@ import pytest
 
 from aj.base.settings import Settings
 from aj.cli import complete
+from aj.model.bucket import Kind
+from aj.store import buckets, credentials
+from aj.store.credentials import Credential
 from tests.cli.conftest import Shell
 from tests.conftest import Home
 
@@ -176,3 +179,41 @@ def test_a_bucket_outside_the_state_directory_is_opened_by_its_credential(live: 
     assert (tmp_path / "disk/shared").is_dir()
     rows = live("bucket", "list", "--json").json["items"]
     assert [(row["name"], row["credential"]) for row in rows] == [("shared", "disk")]
+
+
+@pytest.mark.rule("C-041b")
+def test_a_bucket_that_is_known_under_another_credential_is_pointed_to(live: Shell, tmp_path: Path) -> None:
+    live("credentials", "create", "disk", "--kind", "dir", "--root", str(tmp_path / "disk"))
+    live("bucket", "create", "shared", "--credentials", "disk")
+    live("bucket", "create", "mine")
+    live.write("up/a", "a")
+    for words in (
+        ("upload", "up", "shared/v1"),
+        ("list", "shared"),
+        ("download", "shared", "back"),
+        ("delete", "shared", "--yes"),
+    ):
+        ran = live("bucket", *words)
+        assert ran.code == 3 and "hint: `--credentials disk`: there is a bucket `shared`" in ran.err, words
+    ran = live("bucket", "list", "mine", "--credentials", "disk")
+    assert "hint: this machine itself has a bucket `mine`: leave out `--credentials`" in ran.err
+    ran = live("bucket", "list", "none", "--credentials", "disk")
+    assert "hint: `aj bucket create none --credentials disk`" in ran.err
+    for words in (("run",), ("run", "-d", "--strict")):
+        ran = live(*words, "--input-bucket", "shared", "true")
+        assert "`--input-storage-credentials disk`: there is a bucket `shared`" in ran.err
+    ran = live("bucket", "upload", "nowhere", "mine")
+    assert ran.code == 3 and "the path comes first, then the bucket" in ran.err
+
+
+@pytest.mark.rule("C-041b")
+def test_what_was_made_elsewhere_is_remembered_until_it_is_deleted(home: Home) -> None:
+    """Storage of others is not asked for the sake of a hint."""
+    credentials.save(home.layout, Credential("work", Kind.AZURE, "account-key", account="a", value=VALUE))
+    assert buckets.way(home.layout, "results", None) is None
+    buckets.remember(home.layout, "results", "work")
+    buckets.remember(home.layout, "results", "gone")
+    assert buckets.elsewhere(home.layout, "results", None) == ("work",)
+    assert buckets.elsewhere(home.layout, "results", "work") == ()
+    buckets.forget(home.layout, "results", "work")
+    assert buckets.elsewhere(home.layout, "results", None) == ()

@@ -97,6 +97,20 @@ def test_what_answers_others_all_the_time_is_a_deployment(live: Shell, loopback:
     _until(lambda: word() is None)
 
 
+@pytest.mark.rule("WK-04b")
+def test_a_replica_that_crashes_tells_its_last_words_and_where_its_log_is(live: Shell) -> None:
+    program = "import sys; print('begun'); sys.exit('no model at /nowhere')"
+    assert live("deployment", "create", "bad", "--", sys.executable, "-c", program).code == 0
+    _until(lambda: "last words" in live("deployment", "status", "bad").out)
+    lines = live("deployment", "status", "bad").out.splitlines()
+    assert "  last words: no model at /nowhere" in lines
+    (log,) = [line.removeprefix("  its log: ") for line in lines if line.startswith("  its log: ")]
+    assert "no model" in (Path(log) / "rank0.err").read_text()
+    (member,) = live("deployment", "status", "bad", "--json").json["item"]["members"]
+    assert member["last_words"] == "no model at /nowhere"
+    live("deployment", "delete", "bad", "--yes", "--force")
+
+
 def _until(is_so) -> None:  # type: ignore[no-untyped-def]
     limit = SYSTEM.monotonic() + LIMIT_S
     while not is_so():

@@ -133,7 +133,7 @@ def test_a_way_that_fails_is_told_and_stops_nothing(live: Shell) -> None:
     live("run", "--notify", "cmd:echo broken >&2; exit 3", "--notify", f"cmd:cat >>{out}", "--wait", "true")
     until(lambda: lines(out) and lines(out)[-1]["final"])
     until(lambda: live("watch", "list", "--json").json["items"][0]["delivery"] == "failed")
-    assert "cmd:echo ended with 3: broken" in live("daemon", "logs").out
+    assert "cmd:echo ended with exit code 3: broken" in live("daemon", "logs").out
 
 
 def test_listen_prints_a_line_a_change_of_this_project_alone(live: Shell, home: Home) -> None:
