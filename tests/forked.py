@@ -147,7 +147,7 @@ class Zygote:
     """The process that others are forked off. `module` is run as a program and calls `serve`."""
 
     def __init__(self, module: str) -> None:
-        env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(HOUSE), "HOME": "/nonexistent"}
+        env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(HOUSE), "HOME": "/dev/null/nowhere"}
         words = [sys.executable, "-m", module]
         self._child = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=HOUSE, env=env, text=True, bufsize=1

@@ -86,8 +86,8 @@ def test_words_mean_themselves(node: Node) -> None:
 def test_nothing_to_run_is_told(node: Node) -> None:
     assert run(node, "").err == "aj: AJ_COMMAND is not set\n"
     assert run(node, "true", AJ_TERM_GRACE="soon").err == "aj: AJ_TERM_GRACE is not a whole number: soon\n"
-    found = run(node, "true", TMPDIR="/nonexistent")
-    assert (found.code, "private folder /nonexistent/aj-" in found.err) == (110, True)
+    found = run(node, "true", TMPDIR="/dev/null/nowhere")
+    assert (found.code, "private folder /dev/null/nowhere/aj-" in found.err) == (110, True)
 
 
 # order
@@ -151,8 +151,8 @@ def test_another_archive_than_was_sent_is_not_unpacked(node: Node) -> None:
 @pytest.mark.rule("V-061", "A-148")
 def test_code_that_cannot_be_read_or_unpacked_is_told(node: Node) -> None:
     code = archive(node, {"x": "1"})
-    absent = run(node, "echo ran", **{**code, "AJ_CODE_FROM": "/nonexistent"})
-    assert (absent.code, absent.out, "the code /nonexistent cannot be copied" in absent.err) == (112, "", True)
+    absent = run(node, "echo ran", **{**code, "AJ_CODE_FROM": "/dev/null/nowhere"})
+    assert (absent.code, absent.out, "the code /dev/null/nowhere cannot be copied" in absent.err) == (112, "", True)
     Path(code["AJ_CODE_FROM"]).write_bytes(b"no archive")
     found = run(node, "echo ran", **{**code, "AJ_CODE_ARCHIVE_SHA256": hashlib.sha256(b"no archive").hexdigest()})
     assert (found.code, found.out, "cannot be unpacked" in found.err) == (112, "", True)
@@ -216,7 +216,7 @@ def test_setup_and_command_run_in_login_shells_that_keep_the_path_of_the_image(n
 
 
 def test_a_profile_that_fails_does_not_end_the_pod(node: Node) -> None:
-    (node.root / "home/.bash_profile").write_text("false\nls /nonexistent 2>/dev/null\n")
+    (node.root / "home/.bash_profile").write_text("false\nls /dev/null/nowhere 2>/dev/null\n")
     assert run(node, "echo ran", AJ_SETUP="true").out == "ran\n"
 
 
