@@ -144,11 +144,11 @@ def _no_part(noun: str, number: int, job_id: str, first: int, last: int) -> NotF
 
 
 def follow(ctx: Context, job_id: str, opts: Options, *, stop: threading.Event | None = None) -> None:
-    """Print the log as it is written until the job has ended, or `stop` is set."""
+    """Print the log as it is written until the job has ended, or `stop` is set by who waits for that."""
     folder = ctx.layout.job(job_id)
     chunks = joblogs.follow(
         folder,
-        lambda: jobs.has_ended(folder),
+        ctx.client.logs.ended(job_id) if stop is None else lambda: jobs.has_ended(folder),
         attempt=opts.attempt,
         rank=opts.rank,
         sources=opts.source,

@@ -39,7 +39,7 @@ class AnswerLost(Exception):
 
 @dataclass
 class Line:
-    """Talks to the daemon of these settings about one project. Not for several threads."""
+    """Talks to the daemon of these settings about one project. Not for several threads; for each process of a fork."""
 
     settings: Settings
     project: Project | None = None
@@ -47,6 +47,7 @@ class Line:
     _hello: Hello | None = None
     _wire: Wire | None = None
     _told_drift: bool = False
+    _process: int = field(default_factory=os.getpid)
 
     @property
     def place(self) -> Place:
@@ -55,6 +56,9 @@ class Line:
 
     def hello(self) -> Hello:
         """Return who answers, starting the daemon if need be. Raises DaemonError."""
+        if self._process != os.getpid():
+            self.forget()  # a fork shares the connection, and an answer would reach one of the two
+            self._process = os.getpid()
         if self._hello is None:
             self._hello = launch.ensure(self.settings, self.telling)
             self._wire = Wire(self.place.socket)

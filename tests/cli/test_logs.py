@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
-from tests.cli.conftest import Shell
+from aj.client import logs
+from tests.cli.conftest import Ran, Shell
+from tests.conftest import RunningDaemon
+
+
+@pytest.mark.rule("C-023")
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_a_log_is_followed_to_the_job_s_end_though_the_daemon_goes(
+    live: Shell, daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(logs, "CARE_S", 0.2)
+    live.write("go.sh", 'echo begun; while [ ! -e "$GO" ]; do sleep 0.05; done; echo done\n')
+    job = live("run", "-n", "1", "-e", f"GO={live.directory}/go", "-o", "name", "go.sh").out.strip()
+    assert live("wait", job, "--running").code == 0
+    heard: list[Ran] = []
+    thread = threading.Thread(target=lambda: heard.append(live("logs", job, "-f")))
+    thread.start()
+    if how == "killed":
+        daemon.kill()
+    else:
+        assert live("daemon", "stop").code == 0
+    live.write("go")
+    thread.join(50)
+    assert heard and (heard[0].code, heard[0].out) == (0, "begun\ndone\n")
+    assert live("wait", job).code == 0
 
 
 @pytest.mark.rule("C-023", "C-070")

@@ -195,11 +195,33 @@ def test_arguments_are_read_strictly(home: Home) -> None:
     for wrong in ({"ouput_bucket": "x"}, {"output_bucket": 3}, {"output_bucket": "x", "checkpoint_keep": 0}):
         with pytest.raises(UserError, match="cloud_config"):
             request.buckets(wrong, None)
-    assert request.spec(Asking(command="x", max_cost=2.5), "1a2b3c4d", home.settings, None).max_cost == 2_500_000
+    assert request.spec(Asking(command="x", max_cost=2.5), "1a2b3c4d", home.settings, None, Tag()).max_cost == 2_500_000
     limits = [Asking(command="x", max_cost=limit) for limit in (0, -1, "much", float("nan"))]
     for asked in (Asking(), Asking(template="gpu", command="x"), *limits):
         with pytest.raises(UserError):
             request.spec(asked, "1a2b3c4d", home.settings, None, Tag())
+
+
+FORKED = """
+import os, sys
+from aj import Client
+client = Client()
+before = [job.id for job in client.list()]
+child = os.fork()
+seen = [[job.id for job in client.list()] for _ in range(40)]
+ok = all(one == before for one in seen)
+if child == 0:
+    os._exit(0 if ok else 9)
+print(ok, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_client_may_be_used_on_both_sides_of_a_fork(home: Home, daemon: RunningDaemon) -> None:
+    daemon.start()
+    found = subprocess.run(
+        [sys.executable, "-c", FORKED], env=dict(home.env), capture_output=True, text=True, timeout=100, cwd=home.root
+    )
+    assert found.stdout == "True 0\n", found.stderr
 
 
 def test_importing_aj_is_nearly_free_and_everything_it_names_is_there(programs: None) -> None:
