@@ -50,6 +50,9 @@ POINTS = (
     "sync.after-last",
     "spend.after-reservation",
     "spend.after-settling",
+    "changes.after-note",
+    "changes.after-step",
+    "changes.after-all",
 )
 
 

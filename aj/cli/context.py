@@ -66,6 +66,13 @@ class Context:
         """Return the project. Raises UserError with the way to make one."""
         return paths.need_project(self.settings, self.directory)
 
+    def take_back_pull(self, project: Project) -> None:
+        """Take back a pull that was killed on its way, so that nobody uses half of it. Raises AjError."""
+        from aj.store import pulled
+
+        if pulled.take_back(self.layout, project):
+            self.screen.note("a pull that was cut off was taken back: `aj template pull` brings all of it")
+
     @property
     def key(self) -> str:
         """The name of the project in the state directory."""

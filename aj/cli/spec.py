@@ -55,6 +55,7 @@ class Recipe:
 def recipe(opts: Options, ctx: Context, aj_id: str) -> Recipe:
     """Read template, settings and environment. Raises NotFound, UserError, OptionError."""
     project = ctx.need_project()
+    ctx.take_back_pull(project)
     resolved = load.Library(project).resolve(_template(opts, ctx))
     if opts.require_clean:
         _check_clean(ctx.directory)

@@ -8,6 +8,7 @@ from dataclasses import field
 from pathlib import Path
 
 from aj.base.noun import dataclass
+from aj.base.paths import Project
 from aj.store import atomic
 from aj.store.layout import Layout
 
@@ -24,6 +25,30 @@ class Pulled:
 def file_of(layout: Layout, key: str) -> Path:
     """Return the file of a project's record."""
     return layout.state / "templates" / f"{key}.json"
+
+
+def note_of(layout: Layout, key: str) -> Path:
+    """Return where a pull that changes the files of a project says so before it begins."""
+    return layout.state / "templates" / f"{key}.changes.json"
+
+
+def take_back(layout: Layout, project: Project) -> bool:
+    """Take back what a pull that was killed had done to a project's files; tell whether there was any. Raises AjError.
+
+    It costs a look for one file where there is none.
+    """
+    note = note_of(layout, project.key)
+    if not note.exists():
+        return False
+    from aj.store import changes, lock
+
+    with lock.held(lock_of(layout, project.key)):
+        return changes.take_back(project.directory, note)
+
+
+def lock_of(layout: Layout, key: str) -> Path:
+    """Return the lock of who changes the shared files of a project."""
+    return layout.state / "locks" / f"{key}.templates.lock"
 
 
 def read(layout: Layout, key: str) -> Pulled | None:

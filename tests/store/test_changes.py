@@ -72,6 +72,35 @@ def test_whatever_step_fails_nothing_has_changed(folder: Path, at: int, monkeypa
 
 
 @pytest.mark.rule("C-138")
+def test_what_somebody_wrote_after_a_kill_is_kept_beside(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, note = tree(folder), tmp_path / "state" / "note.json"
+
+    class Killed(BaseException):
+        """The process is gone: nothing of what it would still do happens."""
+
+    def die(name: str) -> None:
+        if name == "changes.after-step":
+            kept.append(note.read_bytes())
+            raise Killed
+
+    kept: list[bytes] = []
+    monkeypatch.setattr(changes.contextlib.ExitStack, "__exit__", lambda *_: False)
+    monkeypatch.setattr(changes.crash, "point", die)
+    with pytest.raises(Killed):
+        changes.apply(folder, [change("a/one", "1"), change("a/two", "2")], note)
+    monkeypatch.undo()
+    (folder / "a" / "one").write_text("mine")
+    assert changes.take_back(folder, note)
+    assert {path: text for path, text in tree(folder).items() if "state" not in path} == {
+        **before,
+        "a/one.orig-1": "mine",
+    }
+    assert not changes.take_back(folder, note)
+
+
+@pytest.mark.rule("C-138")
 def test_a_file_that_changed_meanwhile_stops_it(folder: Path) -> None:
     before = tree(folder)
     with pytest.raises(Refused, match="changed just now"):

@@ -11,7 +11,7 @@ from aj.base.noun import dataclass
 from aj.cli.declare import Option, Word, filled
 from aj.cli.template import repository
 from aj.store import changes as disk
-from aj.store import lock
+from aj.store import lock, pulled
 from aj.template import exchange, shared
 from aj.template.exchange import Change, Kind
 from aj.view import exchange as view
@@ -75,8 +75,9 @@ def _refuse_edited(changes: Sequence[Change], opts: Options, remote: Remote, *, 
 def _carry_out(changes: Sequence[Change], remote: Remote, project: Project, ctx: Context) -> dict[str, Path]:
     """Change all files or none, and keep what the repository had. Raises Refused, AjError."""
     ctx.layout.prepare()
-    with lock.held(ctx.layout.state / "locks" / f"{project.key}.templates.lock"):
-        kept = disk.apply(project.directory, [_change(change) for change in changes])
+    with lock.held(pulled.lock_of(ctx.layout, project.key)):
+        note = pulled.note_of(ctx.layout, project.key)
+        kept = disk.apply(project.directory, [_change(change) for change in changes], note)
         left = {path: digest for path, digest in remote.base.files.items() if path not in remote.files}
         gone = {change.path for change in changes if change.kind is Kind.DELETED}
         repository.remember(ctx, project, remote, remote.files, {p: d for p, d in left.items() if p not in gone})

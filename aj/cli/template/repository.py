@@ -55,6 +55,7 @@ def fetched(ctx: Context, project: Project, word: str | None, *, takes_none: boo
 
     Raises UserError when none is meant, Refused naming what is no plain file, and as Git.fetch.
     """
+    ctx.take_back_pull(project)
     last = pulled.read(ctx.layout, project.key)
     address = _chosen(ctx, project, word, last, takes_none=takes_none)
     git = Git(ctx.settings)

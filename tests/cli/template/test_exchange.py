@@ -139,6 +139,26 @@ def test_shared_files_come_and_nothing_else(shell: Shell, hub: Hub) -> None:
     assert (shell.directory / ".azure_jobs/account/a.yaml").exists()
 
 
+@pytest.mark.rule("C-138")
+@pytest.mark.parametrize("point", ["after-note", "after-step", "after-all"])
+@pytest.mark.parametrize("then", ["pull", "run"])
+def test_a_pull_that_is_killed_changes_all_files_or_none(shell: Shell, hub: Hub, point: str, then: str) -> None:
+    old = {f"template/t{number}.yaml": LEAF for number in range(4)}
+    hub.commit(old)
+    ran(shell("template", "pull"))
+    shell.write("code.py")
+    new = {f"template/t{number}.yaml": LEAF + "# new\n" for number in range(1, 6)}
+    hub.commit(new)
+    died = shell.home.aj("template", "pull", cwd=shell.directory, AJ_TEST_CRASH=f"changes.{point}")
+    assert died.code == -9
+    if point != "after-all":
+        seen = ran(shell("run", "-d", "-t", "t0", "true") if then == "run" else shell("template", "pull", "-d"))
+        assert "a pull that was cut off was taken back" in seen.err
+        assert {path: text for path, text in here(shell).items() if "dryrun" not in path} == old
+    ran(shell("template", "pull"))
+    assert here(shell) == {**old, **new}
+
+
 @pytest.mark.rule("C-138", "C-337", "C-045")
 def test_local_edits_are_never_overwritten_unasked(shell: Shell, hub: Hub) -> None:
     hub.commit({"template/a.yaml": "1\n", "template/b.yaml": "1\n", "template/c.yaml": "1\n"})
