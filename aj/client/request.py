@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -64,6 +65,7 @@ def spec(asked: Asking, aj_id: str, settings: Settings, project: Project | None,
 
     Raises UserError, TemplateError, NotFound when there is no such template.
     """
+    _check(asked)
     resolved = None
     if asked.template is not None:
         if project is None:
@@ -100,6 +102,35 @@ def spec(asked: Asking, aj_id: str, settings: Settings, project: Project | None,
             code="not-local",
         )
     return replace(built.spec, umask=0o077)
+
+
+def _check(asked: Asking) -> None:
+    """Raise UserError on what could never be submitted, by the name of the argument."""
+    words = asked.command if not isinstance(asked.command, str) else (asked.command,)
+    texts: list[tuple[str, object]] = [
+        ("image", asked.image if asked.image is not None else ""),
+        ("name", asked.name if asked.name is not None else ""),
+        *(("command", word) for word in words),
+        *(("secrets", word) for word in asked.secrets),
+        *((f"env[{name!r}]", word) for name, value in (asked.env or {}).items() for word in (name, value)),
+    ]
+    for name, word in texts:
+        if not isinstance(word, str):
+            raise _bad(name, word, "no text")
+        if "\0" in word or (name in ("name", "image") and not word.isprintable()):
+            raise _bad(name, word, "a text with characters that cannot be passed on")
+    limits = (("timeout", asked.timeout), ("max_runtime", asked.max_runtime), ("cpus", asked.cpus))
+    for name, number in limits:
+        if number is None:
+            continue
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise _bad(name, number, "no number")
+        if not (math.isfinite(number) and number > 0):
+            raise _bad(name, number, "not above zero, or without an end")
+
+
+def _bad(name: str, value: object, why: str) -> UserError:
+    return UserError(f"{name}={value!r} is {why}", code="bad-argument")
 
 
 def gpus(word: str | int | None) -> int | None:

@@ -196,6 +196,23 @@ def test_arguments_are_read_strictly(home: Home) -> None:
         with pytest.raises(UserError, match="cloud_config"):
             request.buckets(wrong, None)
     assert request.spec(Asking(command="x", max_cost=2.5), "1a2b3c4d", home.settings, None, Tag()).max_cost == 2_500_000
+    for wrong in (
+        *(
+            {"command": [1]},
+            {"command": "a\0b"},
+            {"command": "x", "env": {"A": "b\0"}},
+            {"command": "x", "env": {"A": 1}},
+        ),
+        *(
+            {"command": "x", name: value}
+            for name in ("timeout", "max_runtime")
+            for value in (-1, 0, float("inf"), "1h")
+        ),
+        *({"command": "x", "name": "\n"}, {"command": "x", "cpus": float("nan")}, {"command": "x", "secrets": [3]}),
+    ):
+        with pytest.raises(UserError) as refused:
+            request.spec(Asking(**wrong), "1a2b3c4d", home.settings, None, Tag())  # type: ignore[arg-type]
+        assert refused.value.code == "bad-argument"
     limits = [Asking(command="x", max_cost=limit) for limit in (0, -1, "much", float("nan"))]
     for asked in (Asking(), Asking(template="gpu", command="x"), *limits):
         with pytest.raises(UserError):
