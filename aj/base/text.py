@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 # Patterns stand as text: `re` compiles one at its first use, and keeps it.
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
@@ -14,6 +14,12 @@ _SGR_OR_CONTROL = r"(\x1b\[[0-9;:]*m)|([\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f])"
 def plural(count: int, noun: str, many: str | None = None) -> str:
     """`1 job`, `2 jobs`, `0 entries` (with `many="entries"`)."""
     return f"{count} {noun if count == 1 else many or noun + 's'}"
+
+
+def some(words: Sequence[str], most: int) -> str:
+    """Name the first words of a list, and how many more there are."""
+    more = len(words) - most
+    return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str | None:

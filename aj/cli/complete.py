@@ -32,6 +32,7 @@ BEGIN, PREFIX, FILES = "\x1fbegin", "\x1fprefix", "\x1ffiles"
 LATER = tuple(f"aj.{floor}." for floor in ("backend", "client", "model", "pack", "store", "template", "view", "wire"))
 JOURNAL_END = 256 << 10  # bytes of the journal in which sessions are looked for
 TEMPLATE_BEGIN = 64 << 10  # bytes of a template in which its bases are looked for
+LOOKED_AT = 200  # records of jobs that are read at a press of the key, 20 ms
 MOST = 500  # more candidates help nobody, and a shell shows them slowly
 
 Candidate = tuple[str, str]
@@ -188,6 +189,21 @@ def _jobs(settings: Settings) -> list[Candidate]:
     return [(name, "") for name in _newest_first(paths.folders(settings).state / "jobs") if not name.startswith(".")]
 
 
+def _open_jobs(settings: Settings) -> list[Candidate]:
+    """The jobs that have not ended, among the newest; a record that cannot be read is left out."""
+    import json
+
+    folder = paths.folders(settings).state / "jobs"
+    found = []
+    for name, _ in _jobs(settings)[:LOOKED_AT]:
+        try:
+            state = json.loads((folder / name / "record.json").read_bytes())["state"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        found += [] if state in ENDED else [(name, str(state))]
+    return found
+
+
 def _newest_first(folder: Path) -> list[str]:
     with os.scandir(folder) as listed:
         entries = [(entry.stat().st_mtime, entry.name) for entry in listed]
@@ -293,9 +309,10 @@ def _pages(_: Settings) -> list[Candidate]:
     return [*first, *tree.TOPICS.items()]
 
 
+ENDED = ("completed", "errored", "failed", "invalid", "terminated")
 JOB_STATES = (
     *("queued", "provisioning", "initializing", "downloading", "syncing", "starting", "running", "finalizing"),
-    *("retrying", "recovering", "completed", "errored", "failed", "invalid", "terminated"),
+    *("retrying", "recovering", *ENDED),
 )
 STATIC = {
     "format": words.FORMATS,
@@ -323,6 +340,7 @@ FINDERS = {
     "session": _sessions,
     "ticket": _tickets,
     "job": _jobs,
+    "open-job": _open_jobs,
     "service": _services,
     "setting": _setting_keys,
     "workspace": _kept("workspaces"),

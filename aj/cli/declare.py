@@ -19,7 +19,7 @@ from aj.base import units
 from aj.base.noun import dataclass
 
 # What is named without whitespace, by the name of its completion. A bucket alone may have a path behind its name.
-IDS = ("job", "ticket")
+IDS = ("job", "open-job", "ticket")
 ONE_WORD = (*IDS, "deployment", "bucket", "credential", "secret")
 Kind = Callable[[str], object]  # reads one word; raises ValueError saying what is due
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Options:
     """Which job, and what."""
 
-    job: Annotated[str, Word("ID", "the job, its ticket or its name", filled, values="job")]
+    job: Annotated[str, Word("ID", "the job, its ticket or its name", filled, values="open-job")]
     command: Annotated[
         tuple[str, ...], Word("CMD", "one word is a shell line, several are the exact words", many=True, freezes=True)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from aj.base import settings, text
+from aj.base import settings
 from aj.base.errors import OptionError
 from aj.base.noun import dataclass
 from aj.cli import hints, page, tree
@@ -40,7 +40,7 @@ def run(opts: Options, ctx: Context) -> int:
 
 
 def _unknown(path: tuple[str, ...], word: str) -> OptionError:
-    topic = text.nearest(word, tree.TOPICS, hints.NEAR) if not path else None
+    topic = hints.slip(word, tree.TOPICS) if not path else None
     meant = topic or hints.command(path, word)
     hint = f"`aj help {meant}`" if meant else "`aj help` lists the commands"
     return OptionError(f"no help for `{word}`", hint=hint, code="unknown-topic")

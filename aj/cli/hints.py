@@ -134,14 +134,29 @@ def command(path: Sequence[str], word: str) -> str | None:
     meant = COMMANDS.get(tuple(path), {}).get(word)
     if meant is not None:
         return meant
-    near = text.nearest(word, tree.children(tuple(path)), NEAR)
+    near = slip(word, tree.children(tuple(path)))
     return " ".join([*path, near]) if near else None
+
+
+def slip(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that a word is a slip of: really near, or with two letters in each other's place."""
+    words = tuple(known)
+    return text.nearest(word, words, NEAR) or next((name for name in words if _is_swapped(word, name)), None)
+
+
+def _is_swapped(word: str, name: str) -> bool:
+    """Whether two neighbours stand in each other's place: `rnu`."""
+    differing = [at for at, pair in enumerate(zip(word, name, strict=False)) if pair[0] != pair[1]]
+    if len(word) != len(name) or len(differing) != 2 or differing[1] != differing[0] + 1:
+        return False
+    at = differing[0]
+    return word[at : at + 2] == name[at + 1] + name[at]
 
 
 def option(name: str, known: Iterable[str]) -> str | None:
     """Return the known option that a wrong one is a slip of."""
     spelled = {spelling.lstrip("-"): spelling for spelling in known if spelling.startswith("--")}
-    near = text.nearest(name.lstrip("-"), spelled, NEAR) if name.startswith("--") else None
+    near = slip(name.lstrip("-"), spelled) if name.startswith("--") else None
     return spelled[near] if near else None
 
 

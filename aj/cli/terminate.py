@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 class Options:
     """Which jobs, and how."""
 
-    jobs: Annotated[tuple[str, ...], Word("ID", "the jobs, their tickets or names", filled, many=True, values="job")]
+    jobs: Annotated[
+        tuple[str, ...], Word("ID", "the jobs, their tickets or names", filled, many=True, values="open-job")
+    ]
     grace_s: Annotated[float | None, Option("--grace", "time between TERM and KILL (30s)", "DURATION", duration)] = None
     wait: Annotated[bool, Option("--wait", "until they have ended")] = False
     timeout_s: Annotated[float | None, Option("--timeout", "give up waiting after this long", "DURATION", duration)] = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from aj.base import clock
+from aj.base import clock, text
 from aj.base.errors import AjError, JobFailed, OptionError, gravest
 from aj.base.noun import dataclass
 from aj.cli import follow, leaving, managed, remote, several
@@ -24,6 +24,8 @@ from aj.view import job as view
 from aj.view.screen import Format
 from aj.wire import errors
 
+NOT_WAITED = "not waited for"
+NAMED = 5  # ids in a line that one can read
 HEARTBEAT_S = 1800.0  # a sign of life for whoever watches the output of a job that stays as it is
 
 
@@ -59,6 +61,18 @@ class News:
     cloud_id: str = ""
     error: AjError | None = None
 
+    @property
+    def id(self) -> str:
+        return self.job.id if self.job else self.cloud_id or self.word
+
+    @property
+    def state(self) -> str:
+        """Where it stands, in the word of a summary."""
+        if self.error is not None:
+            return NOT_WAITED
+        state = self.job.state if self.job else self.cloud.state if self.cloud else None
+        return state.value if state else "unknown"
+
 
 def run(opts: Options, ctx: Context) -> int:
     """Wait for all: 0 when all completed, 1 when any ended otherwise. Raises NotFound, TimedOut, OptionError."""
@@ -68,6 +82,7 @@ def run(opts: Options, ctx: Context) -> int:
     for word in dict.fromkeys(opts.jobs):
         threading.Thread(target=_watch, args=(opts, ctx, word, news), name=f"wait {word}", daemon=True).start()
     over: dict[str, int] = {}
+    ends: list[News] = []
     with leaving.telling(lambda: _tell_left(opts, over, ctx)):
         while len(over) < len(set(opts.jobs)):
             try:
@@ -78,7 +93,25 @@ def run(opts: Options, ctx: Context) -> int:
             code = _tell(heard, opts, ctx)
             if code is not None:
                 over[heard.word] = code
+                ends.append(heard)
+    _tell_ends(ends, ctx)
     return gravest(list(over.values()))
+
+
+def _tell_ends(ends: Sequence[News], ctx: Context) -> None:
+    """Sum up how several ended, naming those that did not complete, and say where to look."""
+    by_state: dict[str, list[str]] = {}
+    for news in sorted(ends, key=lambda news: (news.state != JobState.COMPLETED, news.state == NOT_WAITED)):
+        by_state.setdefault(news.state, []).append(news.id)
+    if len(ends) > 1:
+        parts = [
+            f"{len(ids)} {state}" + ("" if state == JobState.COMPLETED else f": {text.some(ids, NAMED)}")
+            for state, ids in by_state.items()
+        ]
+        ctx.screen.note("; ".join(parts))
+    went_wrong = [news.id for news in ends if news.state not in (JobState.COMPLETED, JobState.TERMINATED, NOT_WAITED)]
+    if went_wrong:
+        ctx.screen.note(f"hint: `aj logs {went_wrong[0]}`")
 
 
 def _tell_left(opts: Options, over: Mapping[str, int], ctx: Context) -> None:

@@ -55,17 +55,26 @@ def _idle(rules: Rules, index: int) -> str | None:
         return f"has no effect: `{text.decoded(name)}` always stays out"
     if found := _excluded_parent(rules, rule):
         parent, by = found
+        path = text.cell(text.decoded(parent))
         return (
-            f"has no effect: the folder `{text.cell(text.decoded(parent))}` is excluded by `{shown(by)}`, "
-            "and nothing below an excluded folder comes back"
+            f"has no effect: the folder `{path}` is excluded by `{shown(by)}`, and nothing below an excluded folder "
+            f"comes back: {_instead(by, path)}"
         )
     before = [earlier for earlier in rules.chosen[:index] if not earlier.is_negative]
     if any(_meet(rule, earlier) for earlier in before):
         return None
     folder = next((earlier for earlier in reversed(before) if earlier.folders_only), None)
     if folder:
-        return f"cannot act inside `{shown(folder)}`: nothing below an excluded folder comes back"
+        instead = _instead(folder, shown(folder).strip("/"))
+        return f"cannot act inside `{shown(folder)}`: nothing below an excluded folder comes back: {instead}"
     return "has no effect: no pattern before it excludes such a path"
+
+
+def _instead(by: Rule, folder: str) -> str:
+    """Say what to write so that a folder is empty but for what comes back."""
+    if shown(by).strip("/") == folder:
+        return f"write `{folder}/*` in its place"
+    return f"write `!{folder}/` and `{folder}/*` before this line"
 
 
 def _names(rule: Rule) -> list[bytes | None]:

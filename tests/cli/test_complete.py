@@ -35,6 +35,9 @@ def here(aj: Shell, project: Project, monkeypatch: pytest.MonkeyPatch) -> Home:
     aj.write(".azure_jobs/template/notes.txt", "")
     seed.write_tickets(aj.home, project.key, seed.ticket("00000001"), seed.ticket("00000002"))
     (aj.home.layout.jobs / "0000000a").mkdir(parents=True)
+    for name, state in (("0000000b", "running"), ("0000000c", "errored")):
+        (aj.home.layout.jobs / name).mkdir()
+        (aj.home.layout.jobs / name / "record.json").write_text(f'{{"state": "{state}"}}')
     return aj.home
 
 
@@ -55,7 +58,9 @@ def here(aj: Shell, project: Project, monkeypatch: pytest.MonkeyPatch) -> Home:
         ("aj queue show ''", ["q-00000001", "q-00000002"]),
         ("aj queue wait q-00000001 ''", ["q-00000002"]),
         ("aj queue show q-00000001 ''", []),
-        ("aj status ''", ["0000000a"]),
+        ("aj status 0000000a 0000000b ''", ["0000000c"]),
+        ("aj job preempt ''", ["0000000b"]),
+        ("aj terminate 0", ["0000000b"]),
         ("aj exec 0000000a l", [complete.FILES]),
         ("aj run -t gpu tr", [complete.FILES]),
         ("aj run -t gpu train.py -t g", [complete.FILES]),
@@ -128,6 +133,8 @@ def test_no_file_of_the_user_is_edited(outside: Shell) -> None:
 
 
 def test_an_unknown_shell(outside: Shell) -> None:
+    missing = outside("completion").err
+    assert missing == "aj: SHELL is missing\nhint: SHELL is bash, zsh or fish: `aj completion [OPTIONS] SHELL`\n"
     seen = outside("completion", "tcsh")
     assert (seen.code, seen.err) == (2, "aj: `SHELL`: `tcsh` is none of bash, zsh, fish\n")
 

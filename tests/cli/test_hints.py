@@ -32,6 +32,10 @@ from tests.cli.conftest import Shell
         ("-t local run x", "options of a command stand behind its name"),
         ("queue --zzz", "`--help` lists the options"),
         ("help rm", "`aj help job delete`"),
+        ("help rnu", "`aj help run`"),
+        ("rnu x", "`aj run`"),
+        ("wiat x", "`aj wait`"),
+        ("help exit-coeds", "`aj help exit-codes`"),
         ("code --json=1", None),
     ],
 )

@@ -172,7 +172,13 @@ def test_the_failed_ones_of_a_batch_once_more(live: Shell) -> None:
         *((aj_id, "ok") for aj_id in reversed(failing)),
         ("nosuchjob", "failed"),
     ]
-    assert live("wait", *failing).code == 1
+    good = live("run", "-o", "name", "true").out.strip()
+    waited = live("wait", good, *failing, "nosuchjob")
+    assert (waited.code, waited.err.splitlines()[-1][:15]) == (3, "hint: `aj logs ")
+    first, wrong, missing = waited.err.splitlines()[-2].split("; ")
+    assert (first, missing) == ("1 completed", "1 not waited for: nosuchjob")
+    assert wrong.startswith("2 errored: ") and all(aj_id in wrong for aj_id in failing)
+    assert live("wait", good).err == "" or "errored" not in live("wait", good).err
     seen = live("status", *failing)
     assert [(row[0], row[1], row[5]) for row in seen.rows] == [
         (failing[0], "errored", "3"),

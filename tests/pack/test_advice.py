@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +23,25 @@ def test_a_negation_that_cannot_act_inside_an_excluded_folder_is_told() -> None:
     [(line, message)] = about("data/\n!keep.txt")
     assert line == 2
     assert "`!keep.txt` cannot act inside `data/`" in message
+    assert message.endswith(": write `data/*` in its place")
+
+
+@pytest.mark.rule("C-260", "C-184")
+@pytest.mark.parametrize("text", ["data/\n!data/keep.txt", "/data\n!data/keep.txt", "*\n!src/keep.py", "da*\n!data/a"])
+def test_what_to_write_instead_brings_it_back(text: str) -> None:
+    [(_, message)] = about(text)
+    written = re.findall("`([^`]*)`", message.rpartition(": ")[2])
+    first, last = text.split("\n")
+    mended = "\n".join([*([] if message.endswith("in its place") else [first]), *written, last])
+    assert about(mended) == []
+    rules = Rules(ignore.of_file(mended.encode(), ".codeignore"))
+    folder, name = last.removeprefix("!").encode().split(b"/")
+    assert not is_left_out(rules, folder, name) and is_left_out(rules, folder, b"other")
+
+
+def is_left_out(rules: Rules, folder: bytes, name: bytes) -> bool:
+    deciding = rules.root().below(folder).decide(name, is_folder=False, built_in=True)
+    return deciding is not None and not rules.all[deciding].is_negative
 
 
 @pytest.mark.rule("C-260", "C-184")

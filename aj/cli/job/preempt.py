@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Options:
     """Which job, and whether its host comes back."""
 
-    job: Annotated[str, Word("ID", "the job, its ticket or its name", filled, values="job")]
+    job: Annotated[str, Word("ID", "the job, its ticket or its name", filled, values="open-job")]
     restartable: Annotated[
         bool, Option("--restartable", "the same host comes back; else it is gone with its files")
     ] = False

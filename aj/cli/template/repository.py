@@ -110,8 +110,7 @@ def remember(
 
 def names(paths: Sequence[str]) -> str:
     """Name some files, not more than one can read."""
-    more = len(paths) - NAMED
-    return ", ".join(paths[:NAMED]) + (f" and {text.plural(more, 'more', 'more')}" if more > 0 else "")
+    return text.some(paths, NAMED)
 
 
 def tell_scripts(ctx: Context, changes: Sequence[Change]) -> None:
