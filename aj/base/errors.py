@@ -65,7 +65,7 @@ class AjError(Exception):
         self.message = message
         self.hint = hint
         self.code = code or self.default_code
-        self.place = place
+        self.place = place if place and place.file else None  # what stands in no file has no place to show
         self.details: dict[str, object] = dict(details or {})
 
     def __str__(self) -> str:

@@ -118,6 +118,7 @@ OPTIONS: Mapping[tuple[str, ...], Mapping[str, str]] = {
         "--mem": _TARGET,
         "--memory": _TARGET,
         "--image": "the template says it: `environment: {image: ...}`",
+        "--spot": "the template says it: `target: {spot: true}`; or `aj job IMAGE --spot`",
         "--detach": "without `--wait` it returns at once",
     },
     ("job",): _RUNS,

@@ -125,7 +125,10 @@ def _check(opts: Options) -> None:
 def check_manner(opts: Manner) -> None:
     """Refuse ways of submitting that contradict each other. Raises OptionError."""
     if opts.queue and (opts.wait or opts.follow):
-        raise OptionError("`--queue` returns at once: not with `--wait` or `--follow`")
+        raise OptionError(
+            "`--queue` returns at once: not with `--wait` or `--follow`",
+            hint="leave out `--queue`; or submit with it, then `aj wait TICKET`, and `aj logs TICKET -f` once it runs",
+        )
     if opts.label and not opts.follow:
         raise OptionError("`--label` belongs to `--follow`", hint="add `--follow`")
     if (opts.exit_status or opts.wait_timeout_s is not None) and not (opts.wait or opts.follow):

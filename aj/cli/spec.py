@@ -160,7 +160,8 @@ def env_files(files: tuple[str, ...], directory: Path) -> Mapping[str, str]:
         try:
             content = (directory / file).read_bytes()
         except OSError as error:
-            raise OptionError(f"--env-file {file}: {error.strerror}") from error
+            hint = f"a file of `NAME=VALUE` lines, looked for in {directory}; `-e NAME=VALUE` sets one variable"
+            raise OptionError(f"--env-file {file}: {error.strerror}", hint=hint) from error
         found |= env.file_pairs(content, file)
     return found
 
@@ -172,10 +173,12 @@ def _check_clean(directory: Path) -> None:
     try:
         found = proc.run(["git", "status", "--porcelain"], cwd=directory, timeout_s=GIT_LIMIT_S)
     except (OSError, TimeoutError) as error:
-        raise UserError(f"--require-clean: git cannot be asked: {error}") from error
+        hint = "install git, or leave out `--require-clean`"
+        raise UserError(f"--require-clean: git cannot be asked: {error}", hint=hint) from error
     if found.code:
         said = found.err.decode("utf-8", "replace").strip().partition("\n")[0]
-        raise UserError(f"--require-clean: git says: {said}")
+        hint = "run it inside a git repository, or leave out `--require-clean`"
+        raise UserError(f"--require-clean: git says: {said}", hint=hint)
     changed = found.out.decode("utf-8", "replace").splitlines()
     if changed:
         names = ", ".join(line[3:] for line in changed[:5])

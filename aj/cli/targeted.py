@@ -32,8 +32,11 @@ def run(opts: Options, ctx: Context) -> int:
     ctx.tell_warnings(answer.warnings)
     code = 0
     if opts.wait:
+        shown = view.Shown()
         for answer in ctx.client.jobs.wait(job_id, timeout_s=opts.wait_timeout_s):
-            ctx.screen.note(view.state_line(answer.workload))
+            shown, events = view.news(answer, shown, ctx.clock.now())
+            for event in events:
+                ctx.screen.note(view.event_line(event, ctx.screen.moment))
         code = follow.exit_code(answer.workload, passed_on=opts.exit_status)
     found = view.status(answer, ctx.clock.now(), verbose=False, moment=ctx.screen.moment)
     ctx.screen.show(replace(found, ids=[job_id]))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from aj.base import clock, text
-from aj.base.errors import AjError, JobFailed, OptionError, gravest
+from aj.base.errors import AjError, JobFailed, OptionError, TimedOut, gravest
 from aj.base.noun import dataclass
 from aj.cli import follow, leaving, managed, remote, several
 from aj.cli.context import Context
@@ -109,7 +109,8 @@ def _tell_ends(ends: Sequence[News], ctx: Context) -> None:
             for state, ids in by_state.items()
         ]
         ctx.screen.note("; ".join(parts))
-    went_wrong = [news.id for news in ends if news.state not in (JobState.COMPLETED, JobState.TERMINATED, NOT_WAITED)]
+    fine = (JobState.COMPLETED, JobState.RUNNING, JobState.TERMINATED, NOT_WAITED)
+    went_wrong = [news.id for news in ends if news.state not in fine]
     if went_wrong:
         ctx.screen.note(f"hint: `aj logs {went_wrong[0]}`")
 
@@ -128,10 +129,20 @@ def _watch(opts: Options, ctx: Context, word: str, news: queue.Queue[News]) -> N
     own.client = client
     try:
         _follow(opts, own, word, news)
+    except TimedOut as error:
+        news.put(News(word, error=_as_asked(error, opts)))
     except AjError as error:
         news.put(News(word, error=error))
     finally:
         client.close()
+
+
+def _as_asked(error: TimedOut, opts: Options) -> TimedOut:
+    """Return the error with the time that was asked for, of which some was gone before the last wait began."""
+    name, state = error.details.get("ticket") or error.details.get("id"), error.details.get("state")
+    if name and state and opts.timeout_s is not None:
+        error.message = f"{name} is {state} after {opts.timeout_s:g} s; nothing was stopped"
+    return error
 
 
 def _follow(opts: Options, ctx: Context, word: str, news: queue.Queue[News]) -> None:

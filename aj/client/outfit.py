@@ -112,7 +112,8 @@ def _sign_in(settings: Settings) -> Finding:
     folder = settings.get("AZURE_CONFIG_DIR") or (f"{home}/.azure" if home else "")
     if folder and (Path(folder) / "azureProfile.json").exists():
         return finding.ok("azure sign-in", f"az has signed in here ({folder}); `aj auth status` asks Azure")
-    return finding.absent("azure sign-in", "nobody signed in on this machine", "`az login`")
+    first = "" if proc.find("az", settings.get("PATH")) else "install the Azure CLI, then "
+    return finding.absent("azure sign-in", "nobody signed in on this machine", f"{first}`az login`")
 
 
 def _proxies(settings: Settings) -> Iterator[Finding]:

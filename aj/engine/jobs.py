@@ -373,14 +373,15 @@ class Jobs:
         job = self._ours(job_id)
         driver = self._driver(job.service)
         if not job.spot:
-            hint = "submit it with `--spot`"
+            hint = "submit it with `aj job --spot`, or from a template with `target: {spot: true}`"
             raise Refused(f"job {job_id} is not on spot: nobody takes its host away", code="not-spot", hint=hint)
         if not isinstance(driver, Rehearses):
             raise Refused(f"`{job.service}` cannot play the loss of a host", code="not-rehearsed")
         with self._lifecycle.alone(job_id):
             job = self._lifecycle.get(job_id)
             if not scheduler.holds(job):
-                raise Refused(f"job {job_id} has no host: {job.state}", code="no-host")
+                again = f"`aj resubmit {job_id}` runs it again" if job.state.is_final else f"`aj job why {job_id}`"
+                raise Refused(f"job {job_id} has no host: {job.state}", code="no-host", hint=again)
             job = self._lifecycle.note(job_id, preempted=True, can_restart=can_restart)
         crash.point("preempt.after-note")
         if job.state in (JobState.STARTING, JobState.RUNNING):

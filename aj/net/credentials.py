@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from aj.base import packs, redact, text
+from aj.base import packs, proc, redact, text
 from aj.base.errors import Unavailable
 from aj.base.noun import dataclass
 from aj.base.settings import CREDENTIALS, Settings
@@ -81,14 +81,19 @@ def tenant(settings: Settings, *, target: str | None = None, configured: str | N
     return target or configured or settings.get("AZURE_TENANT_ID")
 
 
-def hint(name: str, tenant: str | None) -> str:
-    """Return what would make a source work."""
+def hint(name: str, tenant: str | None, settings: Settings | None = None) -> str:
+    """Return what would make a source work; `settings` have the PATH on which `az` is looked for."""
     words = {
         "environment": "set AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET, then `aj daemon restart`",
         "workload": "set AZURE_FEDERATED_TOKEN_FILE, AZURE_CLIENT_ID and AZURE_TENANT_ID, then `aj daemon restart`",
         "managed": "assign a managed identity to this machine",
     }
-    return words.get(name, f"`az login --tenant {tenant}`" if tenant else "`az login`")
+    if name in words:
+        return words[name]
+    login = f"`az login --tenant {tenant}`" if tenant else "`az login`"
+    if settings is not None and proc.find("az", settings.get("PATH")) is None:
+        return f"install the Azure CLI, then {login}; or {words['environment']}"
+    return login
 
 
 def source(name: str, cloud: Cloud, settings: Settings, tenant: str | None, *, alone: bool) -> Source:

@@ -30,6 +30,7 @@ class Limit:
     stall: bool = False
 
 
+NO_HOST = "no-host"  # the code of an error about a name that nobody knows just now
 QUICK = Limit(15)  # one small document
 STANDARD = Limit(30)  # one page of a list
 LONG = Limit(60)  # a query over everything, or a change that the service works on before it answers

@@ -33,7 +33,7 @@ from aj.base.clock import Clock, rfc3339
 from aj.base.errors import AjError, ConfigError, OutcomeUnknown, RemoteError, Unavailable
 from aj.base.settings import Settings
 from aj.net import proxies, refusal
-from aj.net.http import Request, Response, refuse_strangers
+from aj.net.http import NO_HOST, Request, Response, refuse_strangers
 from aj.version import VERSION
 
 CONNECT_S = 10.0
@@ -197,6 +197,8 @@ def _unreachable(error: HTTPError, request: Request) -> AjError:
     code = Unavailable.default_code
     if _is_untrusted(error):
         code, hint = "untrusted", "name your own authority's certificates by `export SSL_CERT_FILE=/path/ca.pem`"
+    if isinstance(error, NameResolutionError):
+        code, hint = NO_HOST, "is the name right, and this machine connected? `aj doctor` shows the proxies"
     return Unavailable(f"could not {request.doing}: {_reason(error, request)}", code=code, hint=hint)
 
 

@@ -9,7 +9,7 @@ from aj.base.clock import SYSTEM, Clock
 from aj.base.errors import Unavailable
 from aj.base.noun import dataclass
 from aj.net import refusal
-from aj.net.http import Request, Response, Transport
+from aj.net.http import NO_HOST, Request, Response, Transport
 
 PAUSES_S = (0.5, 2.0, 8.0)  # before the second, third and fourth try
 JITTER = 0.3  # of a pause, so that many clients do not come back at once
@@ -27,12 +27,15 @@ class Retrying:
     chance: Callable[[], float] = random.random
 
     def ask(self, request: Request) -> Response:
-        """Ask until there is an answer, or no more pause is left. Raises as the inner transport."""
-        for pause_s in self.pauses_s:
+        """Ask until there is an answer, or no more pause is left. Raises as the inner transport.
+
+        A name that is not found is looked up once more and no further: it is wrong, or this machine is offline.
+        """
+        for count, pause_s in enumerate(self.pauses_s):
             try:
                 return self.inner.ask(request)
             except Unavailable as error:
-                if not is_passing(error):
+                if not is_passing(error) or (error.code == NO_HOST and count):
                     raise
                 self.clock.sleep(pause(error, pause_s, self.chance))
         return self.inner.ask(request)

@@ -133,7 +133,7 @@ class Tokens:
     def _nobody(self, reasons: Mapping[str, str], tenant: str | None) -> AuthError:
         where = f" for tenant {tenant}" if tenant else ""
         listed = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-        hint = credentials.hint(list(reasons)[-1], tenant)
+        hint = credentials.hint(list(reasons)[-1], tenant, self._settings)
         return AuthError(f"not signed in{where}: {listed}", hint=hint, details={"sources": dict(reasons)})
 
 

@@ -157,7 +157,8 @@ def need_files(selection: Selection) -> None:
     """Refuse a selection without a file. Raises UserError with the rule that left out most."""
     if selection.files or selection.links:
         return
-    raise UserError(f"no files selected in {selection.plan.root}{_why_none(selection)}", code="no-files")
+    hint = "`aj code stats --list-all` shows what is left out; what needs no file runs by `aj job local/host -- CMD`"
+    raise UserError(f"no files selected in {selection.plan.root}{_why_none(selection)}", code="no-files", hint=hint)
 
 
 def _why_none(selection: Selection) -> str:

@@ -243,7 +243,8 @@ def _real(path: Path) -> Path:
 
 def _circle(above: tuple[Path, ...], again: Path, place: Place) -> TemplateError:
     circle = " -> ".join(source.name_of(path) for path in (*above[above.index(again) :], again))
-    return TemplateError(f"the bases go round in a circle: {circle}", place=place)
+    hint = f"take `{source.name_of(again)}` out of the `base` here, or put what both need into a file of its own"
+    return TemplateError(f"the bases go round in a circle: {circle}", place=place, hint=hint)
 
 
 def _too_deep(link: Link) -> TemplateError:

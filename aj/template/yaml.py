@@ -99,7 +99,20 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, file: str) -> TemplateError:
     if "\t" in line[: place.column] and ("cannot start any token" in problem or "tab" in problem):
         return TemplateError("a tab cannot indent", place=place, hint="indent with spaces")
     hint = UNSET_HINT if re.search(r"!unset[^\s]", line) else None
-    return TemplateError(f"not YAML: {problem}", place=place, hint=hint)
+    return TemplateError(f"not YAML: {problem}", place=place, hint=hint or _mend(problem, error, file))
+
+
+def _mend(problem: str, error: yaml.MarkedYAMLError, file: str) -> str:
+    """Say where to look: what the parser complains of is often the end of something that began earlier."""
+    began = error.context_mark.line + 1 if error.context_mark else None
+    if began and ("flow" in problem or "quoted" in problem):
+        return f"close what begins on line {began}: a bracket, a brace or a quote"
+    if "mapping values are not allowed" in problem:
+        return (
+            'quote a value with `: ` in it, as in `name: "a: b"`, and see that keys of one mapping begin in one column'
+        )
+    since = f", from line {began} on" if began and error.problem_mark and began != error.problem_mark.line + 1 else ""
+    return f"look at the indentation and at quotes up to here{since}; a value that begins with a sign is quoted"
 
 
 @dataclass(frozen=True)
@@ -276,7 +289,8 @@ class _Builder:
             if name is None:
                 continue
             if name in keys:
-                self.fault(f"`{name}` stands twice in one mapping, first on line {keys[name].line}", self.place(event))
+                words = f"`{name}` stands twice in one mapping, first on line {keys[name].line}"
+                self.fault(words, self.place(event), "join the two, or remove one")
                 continue
             keys[name] = self.place(event)
             if is_merge:

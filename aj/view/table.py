@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from aj.view.document import Column, Document, Item
 
 GAP = "  "
+BRIEF_S = 10.0  # below it a tenth of a second tells something
 LEAST_WIDTH = 8  # a shortened column keeps at least this much, else it tells nothing
 RIGHT = (Form.NUMBER, Form.SIZE, Form.SECONDS)
 # Colour repeats the word of a state, it never replaces it.
@@ -52,7 +53,7 @@ def ended(words: str) -> str:
 
 def _across(rows: Sequence[Item], columns: Sequence[Column], look: Look) -> str:
     cells = [[_cell(column, row, look) for column in columns] for row in rows]
-    titles = [column.title for column in columns]
+    titles = [_title(column, look) for column in columns]
     if look.width is None:
         lines = ["\t".join(line) for line in [titles, *cells]]
         return "\n".join(_coloured_line(line, at, columns, look) for at, line in enumerate(lines)) + "\n"
@@ -63,6 +64,13 @@ def _across(rows: Sequence[Item], columns: Sequence[Column], look: Look) -> str:
     for line in cells:
         lines.append(_line(line, columns, widths, look, states=True))
     return "\n".join(lines) + "\n"
+
+
+def _title(column: Column, look: Look, *, spoken: bool = False) -> str:
+    """Name a column by what stands in it: a pipe gets the moment instead of the age, and bare seconds."""
+    if look.width is None and column.form is Form.SECONDS and not spoken:
+        return f"{column.title}_s"
+    return "created" if look.width is None and column.form is Form.AGE and column.title == "age" else column.title
 
 
 def _coloured_line(line: str, at: int, columns: Sequence[Column], look: Look) -> str:
@@ -100,7 +108,7 @@ def _upright(row: Item, columns: Sequence[Column], look: Look) -> str:
     shown = [(column, _cell(column, row, look, spoken=True)) for column in columns]
     shown = [(column, word) for column, word in shown if word]
     if look.width is None:
-        return "".join(f"{column.title}\t{word}\n" for column, word in shown)
+        return "".join(f"{_title(column, look, spoken=True)}\t{word}\n" for column, word in shown)
     room = max((len(column.title) for column, _ in shown), default=0)
     return "".join(
         f"{_bold(column.title.ljust(room), look)}{GAP}{_paint(word, look) if column.form is Form.STATE else word}\n"
@@ -124,7 +132,7 @@ def _written(value: Json, form: Form, look: Look, *, spoken: bool = False) -> st
         if form is Form.SIZE and look.width is not None:
             return units.size(int(value))
         if form is Form.SECONDS and (spoken or look.width is not None):
-            return units.duration(value)
+            return f"{value:.1f}s" if 0 < value < BRIEF_S else units.duration(value)
     if isinstance(value, list | tuple):
         return ", ".join(_written(item, form, look) for item in value)
     return str(value)

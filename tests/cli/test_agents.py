@@ -116,7 +116,7 @@ def test_an_empty_list_says_that_others_are_outside(filled: Shell) -> None:
 @pytest.mark.rule("AG-12", "AG-15")
 def test_a_person_reads_titles_and_a_program_ids(filled: Shell) -> None:
     seen = filled("list")
-    assert seen.out.splitlines()[0] == "id\tstate\ttemplate\tshape\tage\tsession\tcommand"
+    assert seen.out.splitlines()[0] == "id\tstate\ttemplate\tshape\tcreated\tsession\tcommand"
     assert [row[5] for row in seen.rows] == ["c1", "Mend the loader", OLDER, ""]
     items = filled("list", "--json").json["items"]
     assert [(item["session"], item["session_title"]) for item in items[:3]] == [

@@ -93,6 +93,6 @@ def test_what_a_job_in_line_waits_for_is_told(live: Shell) -> None:
     second = live("job", "list", "-s", "queued", "-o", "name").out.strip()
     timed = live("wait", second, "--timeout", "3s", "-o", "jsonl")
     records = [json.loads(line) for line in timed.out.splitlines()]
-    assert timed.code == 124
+    assert timed.code == 124 and f"{second} is queued after 3 s; nothing was stopped" in timed.err
     assert [record["waitingFor"] for record in records if record.get("type") == "state"][-1].startswith("a free slot")
     live("terminate", second, first, "--grace", "1s", "--wait")

@@ -52,3 +52,30 @@ def test_every_hint_names_something_that_is_there() -> None:
             assert tree.resolve((*path, typed)) is None or (*path, typed) in tree.ALIASES, "a word that works"
             assert words.find(meant.split()).command is not None
     assert set(hints.OPTIONS) <= set(tree.COMMANDS)
+
+
+@pytest.mark.rule("C-082b")
+@pytest.mark.parametrize(
+    ("files", "words", "hint"),
+    [
+        ({"a": "base: [b]\n", "b": "base: [a]\n"}, ("template", "validate"), "take `a` out of the `base` here"),
+        ({"a": "base:\nconfig: {target: {service: local}, target: {}}\n"}, ("template", "show", "a"), "join the two"),
+        ({"a": "base:\nconfig: {jobs: [1\n"}, ("template", "show", "a"), "close what begins on line 2"),
+        ({"a": "base:\nconfig:\n  a: b: c\n"}, ("template", "show", "a"), "quote a value with `: ` in it"),
+        ({"a": "base:\nconfig:\n  a: 1\n b: 2\n"}, ("template", "show", "a"), "look at the indentation"),
+        ({}, ("run", "--env-file", "nope", "true"), "a file of `NAME=VALUE` lines"),
+        ({}, ("run", "--require-clean", "true"), "leave out `--require-clean`"),
+        ({}, ("run", "--queue", "--wait", "true"), "then `aj wait TICKET`"),
+        ({}, ("run", "-d", "true"), "`aj code stats --list-all`"),
+        ({}, ("job", "train.py"), "did you mean `aj run train.py`?"),
+    ],
+)
+def test_an_error_names_the_next_step(
+    aj: Shell, programs: None, files: dict[str, str], words: tuple[str, ...], hint: str
+) -> None:
+    aj.template("local", "base:\nconfig: {target: {service: local}, jobs: [{instance_count: 1}]}\n")
+    aj.write(".azure_jobs/aj.toml", 'template = "local"\n')
+    for name, text in files.items():
+        aj.template(name, text)
+    ran = aj(*words)
+    assert ran.code == 2 and hint in ran.err + ran.out, (ran.err, ran.out)

@@ -35,7 +35,7 @@ def filled(aj: Shell, project: Project) -> Shell:
 @pytest.mark.rule("C-018", "C-060")
 def test_the_newest_stands_first(filled: Shell) -> None:
     seen = filled("list", "-n", "2")
-    assert seen.out.splitlines()[0] == "id\tstate\ttemplate\tshape\tage\tcommand"
+    assert seen.out.splitlines()[0] == "id\tstate\ttemplate\tshape\tcreated\tcommand"
     assert [row[:4] for row in seen.rows] == [
         ["00000009", "failed", "local", "2x4"],
         ["00000008", "deleted", "local", "2x4"],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from aj.base.errors import AjError, OutcomeUnknown, Refused, Unavailable
 from aj.net import refusal
-from aj.net.http import Request, Response
+from aj.net.http import NO_HOST, Request, Response
 from aj.net.retry import JITTER, LONGEST_S, PAUSES_S, Retrying
 from tests.conftest import MovedClock
 
@@ -139,3 +139,12 @@ def test_a_change_is_sent_once(clock: MovedClock, error: AjError) -> None:
         Retrying(scripted, clock).send(REQUEST)
     assert scripted.calls == ["send"]
     assert clock.slept == []
+
+
+@pytest.mark.rule("C-082b")
+def test_a_name_that_nobody_knows_is_looked_up_twice_and_not_for_ten_seconds(clock: MovedClock) -> None:
+    unknown = [Unavailable("there is no host x, or no network", code=NO_HOST) for _ in range(5)]
+    transport = asking(list(unknown), clock)
+    with pytest.raises(Unavailable, match="no host"):
+        transport.ask(REQUEST)
+    assert clock.slept == [PAUSES_S[0]]

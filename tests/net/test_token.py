@@ -245,7 +245,7 @@ def test_a_managed_identity_of_the_machine(sign_in: SignIn, clock: MovedClock, m
     [
         ("environment", "environment: AZURE_CLIENT_ID not set", "set AZURE_CLIENT_ID, "),
         ("workload", "workload: AZURE_FEDERATED_TOKEN_FILE, AZURE_CLIENT_ID, AZURE_TENANT_ID not set", "set AZURE_FED"),
-        ("cli", "cli: Azure CLI not found on path", "`az login`"),
+        ("cli", "cli: Azure CLI not found on path", "install the Azure CLI, then `az login`; or set"),
     ],
 )
 def test_one_source_can_be_picked(

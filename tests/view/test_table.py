@@ -53,7 +53,7 @@ def test_ids_are_never_shortened() -> None:
 @pytest.mark.rule("C-060")
 def test_a_pipe_gets_tabs_full_values_and_iso_times() -> None:
     assert lines(None) == [
-        "id\tstate\tsize\tage\twords",
+        "id\tstate\tsize\tcreated\twords",
         "1a2b3c4d\trunning\t2048\t2027-01-15T07:58:20+00:00\t" + "x" * 60,
         "5e6f7a8b\tfailed\t\t2027-01-15T08:00:00+00:00\tshort",
     ]
@@ -112,7 +112,7 @@ def test_one_thing_is_one_line_a_field_and_empty_fields_are_left_out() -> None:
     document = single("x", ROWS[1], COLUMNS)
     assert table.render(document, look(80)) == "id     5e6f7a8b\nstate  failed\nage    0s\nwords  short\n"
     assert table.render(document, look(None)) == (
-        "id\t5e6f7a8b\nstate\tfailed\nage\t2027-01-15T08:00:00+00:00\nwords\tshort\n"
+        "id\t5e6f7a8b\nstate\tfailed\ncreated\t2027-01-15T08:00:00+00:00\nwords\tshort\n"
     )
 
 
@@ -144,5 +144,14 @@ def test_values_of_one_thing_are_written_by_their_form(value: object, form: Form
 def test_a_list_off_a_terminal_keeps_whole_numbers() -> None:
     columns = (Column("took", form=Form.SECONDS), Column("size", form=Form.SIZE))
     found = listing("x", [{"took": 90.5, "size": 2048}], columns, noun="things")
-    assert table.render(found, look(None)) == "took\tsize\n90.5\t2048\n"
+    assert table.render(found, look(None)) == "took_s\tsize\n90.5\t2048\n"
     assert table.render(found, look(80)).split() == ["took", "size", "1m30s", "2.0", "KiB"]
+
+
+@pytest.mark.rule("C-060")
+def test_seconds_have_their_unit_in_the_title_or_in_the_cell() -> None:
+    columns = (Column("id"), Column("duration", "duration_s", Form.SECONDS))
+    for seconds, cell in ((0.359, "0.4s"), (9.96, "10.0s"), (10.4, "10s"), (0, "0s"), (75.2, "1m15s")):
+        document = listing("x", [{"id": "a", "duration_s": seconds}], columns, noun="things")
+        assert table.render(document, look(80)).splitlines()[1].split() == ["a", cell]
+        assert table.render(document, look(None)).splitlines() == ["id\tduration_s", f"a\t{seconds}"]

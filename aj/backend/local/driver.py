@@ -321,7 +321,9 @@ class LocalDriver:
             raise UserError(f"no rank {rank}: the job has {spec.shape.world_size}, counted from 0")
         seen = self.observe(job, folder)
         if job.state is not JobState.RUNNING or arranged is None or seen.fate is not Fate.RUNNING:
-            raise Refused(f"job {job.id} does not run: {job.state}", code="not-running")
+            over = f"`aj logs {job.id}` shows what it printed, `aj resubmit {job.id}` runs it again"
+            hint = over if job.state.is_final else f"`aj status {job.id} --watch` tells when it does"
+            raise Refused(f"job {job.id} does not run: {job.state}", code="not-running", hint=hint)
         attempt.mark_exec(place)
         node, local = divmod(rank, spec.shape.processes_per_node)
         facts = self._facts(job, folder, arranged)

@@ -28,6 +28,11 @@ def choose(ctx: Context, *, yes: bool) -> Project:
     if above and above.directory != project.directory:
         where = paths.shown(above.directory, ctx.directory)
         ctx.screen.confirm(f"make a project inside another one ({where})", yes=yes)
+        ctx.screen.warn(
+            f"this is a project of its own inside another one, {above.directory}: templates and settings"
+            " of that one do not count here",
+            code="nested-project",
+        )
     return project
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from aj.base import units
 from aj.base.errors import Refused
 from aj.base.noun import dataclass
 from aj.cli import named, remote
@@ -12,6 +13,7 @@ from aj.view import action
 
 if TYPE_CHECKING:
     from aj.cli.context import Context
+    from aj.model.bucket import Checkpoints
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,16 @@ def run(opts: Options, ctx: Context) -> int:
     answer = ctx.client.jobs.preempt(found.job.id, restartable=opts.restartable)
     ctx.tell_warnings(answer.warnings)
     job = answer.workload
-    what = "its host comes back" if opts.restartable else "its host is gone"
+    what = "its host comes back" if opts.restartable else f"its host is gone; {_what_stays(answer.checkpoints, ctx)}"
     ctx.screen.show(
         action.done("preempt", [action.item(job.id, status="ok", state=job.state.value, detail=what)], "ok")
     )
     return 0
+
+
+def _what_stays(found: Checkpoints | None, ctx: Context) -> str:
+    """Say from where the next start goes on."""
+    saved_at = found.health.last_modified_at if found else None
+    if saved_at is None:
+        return "nothing was saved yet, so it begins anew"
+    return f"it goes on from the checkpoint saved {units.duration(round(max(0, ctx.clock.now() - saved_at)))} ago"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from aj.template.build import Built, Request
 
 ALL_GPUS = "all"
+SCRIPTS = (".py", ".sh")  # of a word that means a file of this directory, not an image
 
 
 def gpus(word: str) -> str:
@@ -115,6 +116,10 @@ def run(opts: Options, ctx: Context) -> int:
         return targeted.run(opts, ctx)
     _check_image(opts)
     plain.check_manner(opts)
+    from aj.model import image
+
+    if not image.is_host(opts.image):
+        ctx.screen.note(f"looking up the image {opts.image}")
     return submit.send(Recipe(_request(opts, ctx, specs.draw_id())), opts, ctx)
 
 
@@ -151,7 +156,14 @@ def _check_image(opts: Options) -> None:
             hint=f"`aj {meant}`; for an image of that name write `aj job {word}:latest`",
             code="unknown-command",
         )
-    image.parse(word)
+    found = image.parse(word)
+    if word.endswith(SCRIPTS) and "/" not in word:
+        full = f"{found.registry}/{found.repository}"
+        raise OptionError(
+            f"`{word}` looks like a file, and an image is due",
+            hint=f"did you mean `aj run {word}`? For an image of that name write `aj job {full}`",
+            code="not-an-image",
+        )
     if image.is_host(word) and not opts.command:
         raise OptionError(
             "CMD is missing: the machine itself has no command of its own", hint=f"`aj job {word} -- CMD`"

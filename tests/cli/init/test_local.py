@@ -67,4 +67,6 @@ def test_a_project_inside_a_project_needs_a_yes(aj: Shell) -> None:
     assert seen.code == 5
     assert seen.err.endswith("hint: add `--yes`\n")
     assert not (inner.directory / ".azure_jobs").exists()
-    assert inner("init", "local", "--yes").code == 0
+    done = inner("init", "local", "--yes")
+    assert done.code == 0
+    assert f"aj: warning: this is a project of its own inside another one, {aj.directory / '.azure_jobs'}" in done.err

@@ -46,6 +46,30 @@ def test_a_spot_job_is_seen_to_lose_its_host_and_to_come_back(live: Shell) -> No
     assert waited.code == 0 and "recovering  the host was preempted" in waited.out
 
 
+@pytest.mark.rule("SP-01", "C-068")
+def test_a_host_that_is_gone_before_anything_was_saved_is_told_so(live: Shell) -> None:
+    line = "echo up; sleep 300"
+    job_id = live("job", "local/host", "--spot", "-o", "name", "--", "sh", "-c", line).out.strip()
+    while "up" not in live("logs", job_id, "-q").out:
+        assert live("status", job_id, "--json").json["item"]["workload"]["completedAt"] is None
+    played = live("job", "preempt", job_id, "--json").json["items"][0]
+    assert played["detail"] == "its host is gone; nothing was saved yet, so it begins anew"
+    live("terminate", job_id, "--wait")
+    gone = live("job", "preempt", job_id)
+    assert gone.code == 5 and f"hint: `aj resubmit {job_id}` runs it again" in gone.err
+    entered = live("exec", job_id, "true")
+    assert entered.code == 5 and f"hint: `aj logs {job_id}` shows what it printed" in entered.err
+
+
+@pytest.mark.rule("C-068")
+def test_who_asks_for_spot_elsewhere_hears_how_it_is_said(live: Shell) -> None:
+    live.write("train.sh", "true\n")
+    job_id = live("run", "--wait", "--json", "true").json["item"]["id"]
+    refused = live("job", "preempt", job_id)
+    assert "from a template with `target: {spot: true}`" in refused.err and "`aj job --spot`" in refused.err
+    assert "`target: {spot: true}`" in live("run", "--spot", "true").err
+
+
 @pytest.mark.rule("C-019")
 @pytest.mark.parametrize(
     ("words", "code", "error", "hint"),

@@ -28,7 +28,7 @@ def filled(aj: Shell, project: Project) -> Shell:
 @pytest.mark.rule("C-029", "C-060")
 def test_the_oldest_stands_first_and_settled_direct_ones_are_left_out(filled: Shell) -> None:
     seen = filled("queue", "list")
-    assert seen.out.splitlines()[0] == "ticket\tmode\tstate\toutcome\tage\tname\tdetail"
+    assert seen.out.splitlines()[0] == "ticket\tmode\tstate\toutcome\tcreated\tname\tdetail"
     assert [(row[0], row[2], row[3], row[6]) for row in seen.rows] == [
         ("q-00000001", "completed", "submitted", ""),
         ("q-00000002", "failed", "failed", "larger than this machine"),

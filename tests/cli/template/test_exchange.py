@@ -197,7 +197,7 @@ def test_files_that_never_came_from_there_count_as_edited(shell: Shell, hub: Hub
 def test_push_is_one_commit_on_top(shell: Shell, hub: Hub) -> None:
     hub.commit({"template/a.yaml": "1\n", "ci.yml": "x\n"})
     ran(shell("pull"))
-    assert ran(shell("template", "push", "--json")).json["status"] == "noop"
+    assert ran(shell("template", "push", "--force", "--json")).json["status"] == "noop"
     shell.template("a", "2\n")
     shell.template("b", "\xfc\n")
     shell.write(".azure_jobs/scripts/run it.sh", "ls\n").chmod(0o700)
@@ -205,8 +205,8 @@ def test_push_is_one_commit_on_top(shell: Shell, hub: Hub) -> None:
     shell.write(".azure_jobs/template/a.yaml.orig-1", "old\n")
     shell.write(".azure_jobs/template/.swp", "x\n")
     first = hub.head
-    assert ran(shell("push", "-d", "--json")).json["status"] == "noop" and hub.head == first
-    seen = ran(shell("push", "-m", "more\n\nmemory", "--json"))
+    assert ran(shell("push", "--force", "-d", "--json")).json["status"] == "noop" and hub.head == first
+    seen = ran(shell("push", "--force", "-m", "more\n\nmemory", "--json"))
     assert changes(seen) == {"scripts/run it.sh": "added", "template/a.yaml": "updated", "template/b.yaml": "added"}
     assert seen.json["commit"] == hub.head
     assert hub.files == {
@@ -218,7 +218,7 @@ def test_push_is_one_commit_on_top(shell: Shell, hub: Hub) -> None:
     assert hub.git("log", "-1", "--format=%B|%P|%an").strip() == f"more\n\nmemory\n|{first}|Ada"
     assert hub.git("ls-tree", "main", "scripts/").startswith("100755")
     (shell.directory / ".azure_jobs/template/b.yaml").unlink()
-    assert changes(ran(shell("template", "push", "--json"))) == {"template/b.yaml": "deleted"}
+    assert changes(ran(shell("template", "push", "--force", "--json"))) == {"template/b.yaml": "deleted"}
     assert "template/b.yaml" not in hub.files
     assert hub.git("log", "-1", "--format=%s").strip() == "template/b.yaml deleted"
 
@@ -255,28 +255,45 @@ def test_push_over_what_others_did_is_refused(shell: Shell, hub: Hub) -> None:
     shell.template("a", "mine\n")
     hub.commit({"template/a.yaml": "theirs\n"})
     head = hub.head
-    seen = ran(shell("template", "push", "--json"), 5)
+    seen = ran(shell("template", "push", "--force", "--json"), 5)
     assert seen.json["error"]["details"]["files"] == ["template/a.yaml"]
     assert "aj template diff" in seen.json["error"]["hint"]
     ran(shell("template", "pull", "--force"))
     shell.template("a", "mine\n")
     hub.commit({"template/new.yaml": "theirs\n", "other.txt": "x"})
-    seen = ran(shell("template", "push"), 5)
+    seen = ran(shell("template", "push", "--force"), 5)
     assert "template/new.yaml" in seen.err
     assert hub.files["template/a.yaml"] == "theirs\n" and hub.git("rev-parse", "main~1").strip() == head
     ran(shell("template", "pull", "--force"))
     hub.commit({"other.txt": "y"})  # nothing that is shared
     shell.template("a", "mine\n")
-    ran(shell("template", "push"))
+    ran(shell("template", "push", "--force"))
     assert (hub.files["template/a.yaml"], hub.files["other.txt"]) == ("mine\n", "y")
+
+
+@pytest.mark.rule("C-139b")
+def test_what_is_wrong_is_not_shared_unasked(shell: Shell, hub: Hub) -> None:
+    hub.commit({"template/theirs.yaml": "not mine, and wrong\n"})
+    ran(shell("template", "pull"))
+    shell.template("a", LEAF)
+    ran(shell("template", "push"))  # what is wrong and not sent is no reason
+    head = hub.head
+    shell.template("a", LEAF.replace("service: local", "service: locl"))
+    seen = ran(shell("template", "push"), 2)
+    assert (
+        "template/a.yaml:2:28: no service is called `locl`" in seen.err and "`--force` shares it as it is" in seen.err
+    )
+    assert ran(shell("template", "push", "-d"), 2) and hub.head == head
+    ran(shell("template", "push", "--force"))
+    assert "locl" in hub.files["template/a.yaml"]
 
 
 @pytest.mark.rule("C-139")
 def test_push_into_an_empty_repository(shell: Shell, hub: Hub) -> None:
     assert ran(shell("template", "pull", "--json")).json["commit"] is None
-    assert ran(shell("template", "push", "--json")).json["status"] == "noop"
+    assert ran(shell("template", "push", "--force", "--json")).json["status"] == "noop"
     shell.template("a", "1\n")
-    ran(shell("template", "push"))
+    ran(shell("template", "push", "--force"))
     assert hub.files == {"template/a.yaml": "1\n"}
 
 
@@ -287,11 +304,11 @@ def test_a_repository_that_refuses_says_why(shell: Shell, hub: Hub) -> None:
     hook.write_text("#!/bin/sh\necho not today >&2\nexit 1\n")
     hook.chmod(0o755)
     shell.template("a", "1\n")
-    seen = ran(shell("template", "push"), 5)
+    seen = ran(shell("template", "push", "--force"), 5)
     assert "did not take the commit" in seen.err and "pre-receive hook declined" in seen.err
     assert hub.files == {}
     nobody = Shell(shell.home.having(GIT_AUTHOR_EMAIL="", GIT_COMMITTER_EMAIL="", GIT_AUTHOR_NAME=""), shell.directory)
-    seen = ran(nobody("template", "push"), 2)
+    seen = ran(nobody("template", "push", "--force"), 2)
     assert "git does not know who you are" in seen.err and "git config --global user.name" in seen.err
 
 
