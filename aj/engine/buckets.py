@@ -181,7 +181,7 @@ class JobBuckets:
 
     def _bring_input(self, bound: Bound, folder: Path, pace: Pace) -> list[Json]:
         root = jobs.mount_folder(folder, Purpose.INPUT)
-        notes = jobs.sync_folder(folder) / "input.json"
+        notes = jobs.sync_folder(folder) / "input.notes"
         brought = mirror.download(self._storage(bound), root, pace, notes=notes, exact=True)
         price = prices.egress_words(bound.kind, brought.bytes)
         return [f"input from {bound.bucket}: {price}"] if price else []
