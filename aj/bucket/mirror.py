@@ -144,8 +144,8 @@ def _opened(root: Path, name: str) -> Opened:
     """Open a file, or what a link that stays inside leads to."""
     path = root / name
     if path.is_symlink():
-        real = os.path.realpath(path)
-        return Opened(root, os.path.relpath(real, root))
+        top = os.path.realpath(root)
+        return Opened(Path(top), os.path.relpath(os.path.realpath(path), top))
     return Opened(root, name)
 
 
@@ -157,13 +157,21 @@ def _linked(root: Path, links: Sequence[tuple[str, str]]) -> tuple[list[File], l
     for name, _ in links:
         real = os.path.realpath(root / name)
         try:
+            if not os.path.islink(root / name):
+                continue  # gone meanwhile: the next round sees what is there
             if not real.startswith(top + os.sep):
                 left.append(f"`{name}` leads out of the folder")
-            elif os.path.isfile(real):
+            elif not os.path.exists(real):
+                left.append(f"`{name}` is a link that leads nowhere")
+            elif os.path.isdir(real):
+                left.append(f"`{name}` is a link to a folder, and not followed")
+            elif not os.path.isfile(real):
+                left.append(f"`{name}` is a link to what is no file")
+            else:
                 seen = os.stat(real)
                 found.append(File(name, seen.st_size, seen.st_mtime_ns, seen.st_ino, seen.st_mode & 0o7777))
         except OSError:
-            continue  # gone meanwhile: the next round sees what is there
+            continue
     return found, left
 
 

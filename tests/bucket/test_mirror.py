@@ -60,6 +60,29 @@ def test_what_cannot_go_up_is_named_and_keeps_nothing_else_back(tmp_path: Path, 
     assert "`pipe` is no file" in (done.problem or "")
 
 
+@pytest.mark.rule("DA-02")
+def test_a_link_that_does_not_lead_to_a_file_counts_as_left_out(tmp_path: Path, root: Path) -> None:
+    made, linked = Folder(tmp_path / "buckets", "results"), tmp_path / "linked"
+    made.create()
+    linked.symlink_to(root)  # a folder that is reached by a link itself
+    (root / "d").mkdir()
+    (root / "d/file").write_text("1")
+    for name, target in (("folder", "d"), ("nowhere", "gone"), ("round", "round"), ("good", "d/file")):
+        (root / name).symlink_to(target)
+    os.mkfifo(root / "pipe")
+    (root / "topipe").symlink_to("pipe")
+    done = Upload(made, linked).round(Pace())
+    assert {one.name for one in objects(made)} == {"d/file", "good"} and not done.failed
+    words = "; ".join(done.left)
+    for said in (
+        "`folder` is a link to a folder",
+        "`nowhere` is a link that",
+        "`round` is",
+        "`topipe` is a link to what",
+    ):
+        assert said in words
+
+
 def test_a_file_that_grows_while_it_goes_up_goes_again(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
