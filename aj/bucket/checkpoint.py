@@ -232,6 +232,21 @@ class Checkpoint:
 
     # restoring
 
+    def holds(self, pace: Pace) -> bool:
+        """Tell whether the newest complete checkpoint has all that is in the folder, by size and time of its files.
+
+        Raises as `look`, and AjError when the folder cannot be read.
+        """
+        tree = scan.scan(self._root)
+        if not (tree.files or tree.links or tree.left):
+            return True
+        self.look(pace)
+        if self.newest is None or tree.left:
+            return False
+        kept = {(entry.name, entry.size, entry.mtime_ns) for entry in self.newest.files}
+        there = {(file.name, file.size, file.mtime_ns) for file in tree.files}
+        return there <= kept and set(tree.links) <= set(self.newest.links)
+
     def restore(self, pace: Pace, progress: Progress | None = None) -> Manifest | None:
         """Make the folder what the newest complete checkpoint says; empty when there is none.
 

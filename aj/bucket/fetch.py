@@ -1,20 +1,25 @@
 """One object to one file: large ones in ranges, several at once; a download that broke off goes on where it was.
 
-The file appears under its name when it is whole. Beside a large one lie, until then, its bytes (`.NAME.aj-part`)
-and the ranges that are there (`.NAME.aj-part.json`), good for as long as the object stays the same.
+The file appears under its name when it is whole. Beside it lie, until then, its bytes (`.HASH.aj-part`) and, of a
+large one, the ranges that are there (`.HASH.aj-part.json`), good for as long as the object stays the same. The hash is
+that of the whole name, so every file has a part of its own, whose name is short; and one download at a time holds it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
+import hashlib
 import json
 import os
+import re
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from aj.base.errors import AjError, Refused
+from aj.base.errors import AjError, Refused, UserError
 from aj.base.noun import dataclass
 from aj.bucket.storage import Storage
 from aj.bucket.transfer import Pace, Progress
@@ -24,6 +29,8 @@ from aj.store import atomic
 RANGE = 8 << 20  # bytes of one request
 AT_ONCE = 4  # ranges of one object
 PART = ".aj-part"
+_OURS = re.compile(r"\.[0-9a-f]{32}\.aj-part(?:\.json|\.new)?\Z")
+State = tuple[int, int, int]  # of a file: its size, when it was last changed in nanoseconds, and its inode
 
 
 @dataclass(frozen=True)
@@ -37,27 +44,85 @@ class Look:
 LOOK = Look()
 
 
-def fetch(storage: Storage, found: Stored, target: Path, pace: Pace, progress: Progress, look: Look = LOOK) -> None:
-    """Bring an object into a file. Raises what the storage raises, Stopped, and AjError when the disk refuses.
+def part_of(target: Path) -> Path:
+    """Return where the bytes of a file lie while they come: beside it, under a name that no other file has."""
+    return target.with_name(f".{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:32]}{PART}")
 
-    Raises Refused with code `conflict` when the object changes meanwhile.
+
+def fetch(storage: Storage, found: Stored, target: Path, pace: Pace, progress: Progress, look: Look = LOOK) -> State:
+    """Bring an object into a file and return the state of the file that this call put there.
+
+    Raises what the storage raises, Stopped, AjError when the disk refuses, UserError when no disk takes the name,
+    and Refused: with code `conflict` when the object changes meanwhile, with `busy` while another one brings it.
     """
-    part = target.with_name(f".{target.name[:200]}{PART}")
+    part = part_of(target)
     try:
         target.parent.mkdir(mode=atomic.FOLDER_MODE, parents=True, exist_ok=True)
-        handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, atomic.FILE_MODE)
+        handle = _hold(part, target)
         try:
             _fill(storage, found, handle, part, pace, progress)
             os.fchmod(handle, look.mode)
             stamp = found.stamp if look.mtime_ns is None else look.mtime_ns
             stamp = int(found.modified_at * 1e9) if stamp is None else stamp
             os.utime(handle, ns=(stamp, stamp))
+            os.replace(part, target)
+            _notes(part).unlink(missing_ok=True)
+            return _put_there(handle, found, target)
         finally:
             os.close(handle)
-        os.replace(part, target)
-        _notes(part).unlink(missing_ok=True)
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            words = f"{found.name}: a file cannot have so long a name here"
+            raise UserError(words, code="no-folder", hint="give the object a shorter name") from error
         raise atomic.cannot_write(target, error) from error
+
+
+def _hold(part: Path, target: Path) -> int:
+    """Open a part for this download alone. Raises Refused while another one holds it, OSError."""
+    while True:
+        handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, atomic.FILE_MODE)
+        try:
+            _lock(handle)
+            if _is_at(handle, part):
+                return handle  # else whoever held it before has just given it its name
+        except BlockingIOError:
+            os.close(handle)
+            raise Refused(f"{target} is brought by another download just now", code="busy") from None
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # some network file systems have no locks
+            raise
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Tell whether an open file is the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _put_there(handle: int, found: Stored, target: Path) -> State:
+    """Return the state of the file that was brought. Raises Refused when something else stands in its place."""
+    seen = os.fstat(handle)
+    if seen.st_size != found.size_bytes or not _is_at(handle, target):
+        raise Refused(f"{target} was written by another meanwhile", code="conflict")
+    return state(seen)
+
+
+def state(seen: os.stat_result) -> State:
+    """Return what tells one state of a file from another."""
+    return seen.st_size, seen.st_mtime_ns, seen.st_ino
 
 
 def _fill(storage: Storage, found: Stored, handle: int, part: Path, pace: Pace, progress: Progress) -> None:
@@ -152,6 +217,11 @@ def _check(count: int, due: int, name: str) -> None:
 def is_part(name: str) -> bool:
     """Tell whether a file is one of a download on its way."""
     return name.startswith(".") and (PART in name)
+
+
+def is_ours(name: str) -> bool:
+    """Tell whether a name is one that only a download on its way gives: no object may come or go under it."""
+    return _OURS.match(name.rpartition("/")[2]) is not None
 
 
 def clear(folder: Path, keep: Sequence[str] = ()) -> None:

@@ -7,10 +7,13 @@ already in the same state, so one that broke off is simply begun again.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
 
 from aj.base import crash
 from aj.base.errors import AjError, UserError
@@ -141,8 +144,8 @@ def _opened(root: Path, name: str) -> Opened:
     """Open a file, or what a link that stays inside leads to."""
     path = root / name
     if path.is_symlink():
-        real = os.path.realpath(path)
-        return Opened(root, os.path.relpath(real, root))
+        top = os.path.realpath(root)
+        return Opened(Path(top), os.path.relpath(os.path.realpath(path), top))
     return Opened(root, name)
 
 
@@ -154,13 +157,21 @@ def _linked(root: Path, links: Sequence[tuple[str, str]]) -> tuple[list[File], l
     for name, _ in links:
         real = os.path.realpath(root / name)
         try:
+            if not os.path.islink(root / name):
+                continue  # gone meanwhile: the next round sees what is there
             if not real.startswith(top + os.sep):
                 left.append(f"`{name}` leads out of the folder")
-            elif os.path.isfile(real):
+            elif not os.path.exists(real):
+                left.append(f"`{name}` is a link that leads nowhere")
+            elif os.path.isdir(real):
+                left.append(f"`{name}` is a link to a folder, and not followed")
+            elif not os.path.isfile(real):
+                left.append(f"`{name}` is a link to what is no file")
+            else:
                 seen = os.stat(real)
                 found.append(File(name, seen.st_size, seen.st_mtime_ns, seen.st_ino, seen.st_mode & 0o7777))
         except OSError:
-            continue  # gone meanwhile: the next round sees what is there
+            continue
     return found, left
 
 
@@ -193,52 +204,114 @@ def download(
     root: Path,
     pace: Pace,
     *,
-    notes: Path | None = None,
+    notes: Path,
     progress: Progress | None = None,
     exact: bool = False,
 ) -> Downloaded:
     """Bring all objects but our own into a folder. Raises Stopped, what the storage raises, and AjError of the disk.
 
-    `notes` keeps which state of each object is there; without it, size and time of the file tell.
+    `notes` keeps which state of each object was put in which state of a file: only such a file is left as it is.
     """
     told = progress or Progress()
     atomic.make_folder(root)
     found = [one for one in pace.insist(lambda: list(objects(storage))) if not one.name.startswith(OURS)]
     _check_places(found)
-    known = _etags(notes) if notes else {}
+    known = _brought(notes)
     if exact:
         _drop_others(root, {one.name for one in found})
-    due = [one for one in found if not _is_there(root, one, known, by_notes=notes is not None)]
+    there = {one.name: noted for one in found if (noted := known.get(one.name)) and noted == _seen(root, one)}
+    due = [one for one in found if one.name not in there]
     total = sum(one.size_bytes for one in found)
     told.expect(len(found), total)
     told.skip(len(found) - len(due), total - sum(one.size_bytes for one in due))
 
-    def bring(one: Stored) -> Stored:
-        fetch.fetch(storage, one, root / one.name, pace, told)
-        told.done()
-        return one
+    with _Notes(notes, there) as written:
 
-    carried = carry(due, bring, pace)
-    if notes is not None:
-        missing = {one.part.name for one in carried.failed}
-        here = {one.name: one.etag for one in found if one.name not in missing}
-        atomic.make_folder(notes.parent)
-        atomic.write_json(notes, dict(here))
-    carried.strictly()
+        def bring(one: Stored) -> Stored:
+            state = fetch.fetch(storage, one, root / one.name, pace, told)
+            written.add(one, state)
+            told.done()
+            return one
+
+        carry(due, bring, pace).strictly()
+    _check_brought(root, due, _brought(notes))
     return Downloaded(len(due), sum(one.size_bytes for one in due), len(found) - len(due))
 
 
-def _is_there(root: Path, one: Stored, known: dict[str, str], *, by_notes: bool) -> bool:
+Noted = tuple[str, int, int, int]  # the etag of an object, and the state of the file that was made of it
+
+
+class _Notes:
+    """What was brought, noted line by line as it is put in place: a download that is killed loses nothing of it."""
+
+    def __init__(self, path: Path, there: Mapping[str, Noted]) -> None:
+        self._guard = threading.Lock()
+        atomic.make_folder(path.parent)
+        with atomic.writing(path) as out:
+            out.writelines(_line(name, noted) for name, noted in there.items())
+        self._path = path
+
+    def __enter__(self) -> _Notes:
+        try:
+            self._out = self._path.open("ab", buffering=0)
+        except OSError as error:
+            raise atomic.cannot_write(self._path, error) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._out.close()
+
+    def add(self, one: Stored, state: fetch.State) -> None:
+        """Note an object whose file was put in place just now. Raises AjError when the disk refuses."""
+        try:
+            with self._guard:
+                self._out.write(_line(one.name, (one.etag, *state)))
+        except OSError as error:
+            raise atomic.cannot_write(self._path, error) from error
+
+
+def _line(name: str, noted: Noted) -> bytes:
+    return json.dumps([name, *noted]).encode("ascii") + b"\n"
+
+
+def _brought(notes: Path) -> dict[str, Noted]:
+    """Return what was put in place by earlier downloads. A line that is no note is as good as none."""
+    found: dict[str, Noted] = {}
+    try:
+        lines = notes.read_bytes().splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        with contextlib.suppress(ValueError, TypeError):
+            name, etag, size, mtime_ns, inode = json.loads(line)
+            found[str(name)] = (str(etag), int(size), int(mtime_ns), int(inode))
+    return found
+
+
+def _seen(root: Path, one: Stored) -> Noted | None:
+    """Return what a note says of an object whose file is there in just the state in which it was put there."""
     try:
         seen = os.lstat(root / one.name)
     except OSError:
-        return False
-    if seen.st_size != one.size_bytes:
-        return False
-    if by_notes:
-        return known.get(one.name) == one.etag
-    stamp = one.stamp if one.stamp is not None else int(one.modified_at * 1e9)
-    return seen.st_mtime_ns == stamp
+        return None
+    return (one.etag, *fetch.state(seen)) if seen.st_size == one.size_bytes else None
+
+
+def _check_brought(root: Path, due: Sequence[Stored], known: Mapping[str, Noted]) -> None:
+    """Refuse when a file is not the one that was brought for its name. Raises UserError.
+
+    There are file systems for which `a` and `A` are one name: then the second has replaced the first.
+    """
+    for one in due:
+        seen = _seen(root, one)
+        if seen is None or known.get(one.name) != seen:
+            raise UserError(
+                f"`{root / one.name}` was replaced while others were brought: this folder cannot hold both",
+                code="no-folder",
+                hint="download into an empty folder of a file system that tells upper from lower case",
+            )
 
 
 def _check_places(found: Sequence[Stored]) -> None:
@@ -267,11 +340,3 @@ def _drop_others(root: Path, names: set[str]) -> None:
             (root / folder).rmdir()
         except OSError:
             continue  # it holds something that stays
-
-
-def _etags(notes: Path) -> dict[str, str]:
-    try:
-        value = json.loads(notes.read_bytes())
-        return {str(name): str(etag) for name, etag in value.items()}
-    except (OSError, ValueError, AttributeError):
-        return {}

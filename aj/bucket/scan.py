@@ -5,6 +5,7 @@ Nothing is followed out of the folder. What is no file, folder or link is told a
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -13,8 +14,10 @@ from pathlib import Path
 
 from aj.base.errors import AjError, UserError
 from aj.base.noun import dataclass
+from aj.bucket import fetch
 from aj.bucket.storage import check_name
 
+NO_FILE = "it is no regular file"
 SHOWN = 5  # names of one remark
 
 
@@ -86,6 +89,9 @@ def _take(entry: os.DirEntry[str], name: str, found: _Found) -> None:
     except UserError as error:
         found.left.append(error.message)
         return
+    if fetch.is_ours(name):
+        found.left.append(f"`{name}` is what is left of a download that broke off")
+        return
     if entry.is_symlink():
         found.links.append((name, os.readlink(entry.path)))
     elif entry.is_dir(follow_symlinks=False):
@@ -97,13 +103,28 @@ def _take(entry: os.DirEntry[str], name: str, found: _Found) -> None:
         found.left.append(f"`{name}` is no file")
 
 
+def _plainly(error: OSError) -> OSError:
+    """Say of what cannot be opened as a file what it is."""
+    if error.errno == errno.ELOOP:
+        return OSError(errno.ELOOP, "it is a link, and links are not followed")
+    if error.errno == errno.ENXIO:  # a socket, or a device without a driver
+        return OSError(errno.ENXIO, NO_FILE)
+    return error
+
+
 class Opened:
     """An open file of a folder as a source of bytes: `size` of them, as many as there were when it was opened."""
 
     def __init__(self, root: Path, name: str) -> None:
         """Raises FileNotFoundError when it is gone, OSError when it cannot be opened or is no plain file any more."""
-        self._handle = os.open(root / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            self._handle = os.open(root / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError as error:
+            raise _plainly(error) from error
         seen = os.fstat(self._handle)
+        if not stat.S_ISREG(seen.st_mode):
+            os.close(self._handle)
+            raise OSError(errno.EINVAL, NO_FILE)
         self.size = seen.st_size
         self.mtime_ns = seen.st_mtime_ns
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -173,7 +174,7 @@ class JobBuckets:
             if purpose is Purpose.INPUT:
                 notes += self._bring_input(bound, folder, pace)
             elif purpose is Purpose.OUTPUT:
-                self._begin_output(job, bound, folder, pace)
+                notes += self._begin_output(job, bound, folder, pace)
             else:
                 notes += self._bring_checkpoint(job, bound, folder, pace)
         crash.point("sync.after-restore")
@@ -181,20 +182,37 @@ class JobBuckets:
 
     def _bring_input(self, bound: Bound, folder: Path, pace: Pace) -> list[Json]:
         root = jobs.mount_folder(folder, Purpose.INPUT)
-        notes = jobs.sync_folder(folder) / "input.json"
+        notes = jobs.sync_folder(folder) / "input.notes"
         brought = mirror.download(self._storage(bound), root, pace, notes=notes, exact=True)
         price = prices.egress_words(bound.kind, brought.bytes)
         return [f"input from {bound.bucket}: {price}"] if price else []
 
-    def _begin_output(self, job: Workload, bound: Bound, folder: Path, pace: Pace) -> None:
-        """Bring up what a start before this one left, then begin with an empty folder."""
+    def _begin_output(self, job: Workload, bound: Bound, folder: Path, pace: Pace) -> list[Json]:
+        """Bring up what a start before this one left, then begin with an empty folder.
+
+        What cannot go up has its only copy here: then all of it is put aside.
+        """
         root, notes = jobs.mount_folder(folder, Purpose.OUTPUT), jobs.sync_folder(folder) / "output.json"
         upload = Upload(self._storage(bound), root, notes)
         left = upload.round(pace)
         if left.failed:
             raise AjError(f"what the last start wrote is not in {bound.bucket}: {left.problem}", code="not-saved")
+        told = [self._put_aside(job, folder, Purpose.OUTPUT, left.problem)] if left.problem else []
         fetch.clear(root)
         upload.forget()
+        return told
+
+    def _put_aside(self, job: Workload, folder: Path, purpose: Purpose, why: str) -> Json:
+        """Keep a folder of an earlier start out of the way of this one, and tell where. Raises AjError."""
+        root, aside = jobs.mount_folder(folder, purpose), jobs.unsaved_folder(folder, job.attempt, purpose)
+        atomic.make_folder(aside.parent)
+        try:
+            os.rename(root, aside)
+        except OSError as error:
+            raise atomic.cannot_write(aside, error) from error
+        atomic.sync_folder(aside.parent)
+        atomic.make_folder(root)
+        return f"{purpose} of start {job.attempt} that was not saved is kept in {aside}: {why}"
 
     def _bring_checkpoint(self, job: Workload, bound: Bound, folder: Path, pace: Pace) -> list[Json]:
         storage = self._door.open(bound.bucket, bound.credential)
@@ -202,13 +220,17 @@ class JobBuckets:
             self._make(storage, bound.owner, job.id)  # the job was submitted again after its bucket had gone with it
         root = jobs.mount_folder(folder, Purpose.CHECKPOINT)
         kept = Checkpoint(Scope(storage, bound.prefix), root)
+        aside: list[Json] = []
+        if (problem := _read_health(folder).problem) and not kept.holds(pace):
+            aside.append(self._put_aside(job, folder, Purpose.CHECKPOINT, problem))
         found = kept.restore(pace)
         if found is None:
             self._write_health(folder, Health())
-            return []
+            return aside
         health = Health(len(found.files), found.size_bytes, found.at, kept.kept, None)
         self._write_health(folder, health)
-        return [f"checkpoint {found.number} was restored from {bound.bucket}"] if job.attempt else []
+        restored = f"checkpoint {found.number} was restored from {bound.bucket}"
+        return [*aside, restored] if job.attempt else aside
 
     def save(self, job: Workload, folder: Path, *, last: bool, stop: threading.Event) -> None:
         """Bring up what the job wrote since the last time; `last` means that its processes have ended.

@@ -6,6 +6,8 @@ about for a minute is stopped: whoever began it is gone. What it brought over st
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import threading
 from collections.abc import Callable
@@ -142,7 +144,7 @@ class Storages:
         prefix = asked.prefix.strip("/")
         if prefix:
             check_name(prefix)
-        running = _Running(os.urandom(8).hex(), asked, storage, prefix, self._clock)
+        running = _Running(os.urandom(8).hex(), asked, storage, prefix, self._clock, self._layout.downloads)
         with self._guard:
             self._forget_old()
             self._transfers[running.id] = running
@@ -246,6 +248,7 @@ class _Running:
     storage: Storage
     prefix: str
     clock: Clock
+    folder: Path
     stop: threading.Event = field(default_factory=threading.Event)
     state: TransferState = TransferState.RUNNING
     problem: str | None = None
@@ -353,8 +356,13 @@ class _Running:
                 fetch.fetch(self.storage, found, target, pace, self.progress)
                 self.progress.done()
                 return None
-        mirror.download(self._scope(), path, pace, progress=self.progress)
+        mirror.download(self._scope(), path, pace, notes=self._notes(path), progress=self.progress)
         return None
+
+    def _notes(self, path: Path) -> Path:
+        """Return where it is noted what of this place was brought into this folder."""
+        words = json.dumps([self.asked.credential, self.asked.bucket, self.prefix, os.path.realpath(path)])
+        return self.folder / f"{hashlib.sha256(words.encode()).hexdigest()[:32]}.notes"
 
 
 def _make_it(bucket: str, credential: str | None) -> str:

@@ -31,7 +31,7 @@ def extract(archive: Path, sha256: str, target: Path) -> None:
     """
     if os.path.lexists(target):
         raise Refused(f"{target} is there already")
-    beside = target.with_name(f".{target.name[:80]}.{os.getpid()}.{os.urandom(4).hex()}.part")
+    beside = target.with_name(f".{_short(target.name)}.{os.getpid()}.{os.urandom(4).hex()}.part")
     try:
         with archive.open("rb") as source:
             _check(source, archive, sha256)
@@ -44,6 +44,11 @@ def extract(archive: Path, sha256: str, target: Path) -> None:
         raise AjError(f"cannot unpack {archive} to {target}: {error.strerror}", code="cannot-unpack") from error
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _short(name: str) -> str:
+    """Cut a name so that another word fits behind it: file systems count bytes."""
+    return os.fsencode(name)[:80].decode(errors="ignore")
 
 
 def _damaged(archive: Path, why: str) -> AjError:

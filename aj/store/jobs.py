@@ -71,6 +71,15 @@ def mount_folder(folder: Path, purpose: Purpose) -> Path:
     return folder / "mnt" / purpose.value
 
 
+def unsaved_folder(folder: Path, attempt: int, purpose: Purpose) -> Path:
+    """Return where it is kept what a start of a job wrote that no bucket took; never one that is there already."""
+    number, found = 1, folder / "work" / f"unsaved-{attempt}" / purpose.value
+    while os.path.lexists(found):
+        number += 1
+        found = folder / "work" / f"unsaved-{attempt}.{number}" / purpose.value
+    return found
+
+
 def sync_folder(folder: Path) -> Path:
     """Return where it is kept what of the job's buckets is here and there."""
     return folder / "sync"

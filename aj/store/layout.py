@@ -20,7 +20,7 @@ README = """This folder belongs to `aj`. It holds, and nothing else does:
   spend/                 caps on spending, and what jobs cost that are no longer on record
   clusters/              what was made on clusters and must not stay there: one file each
   dryrun/                what `aj run -d` wrote
-  cache/                 what Azure told, with when it did; may be deleted at any time
+  cache/                 what Azure told and what downloads brought, with when; may be deleted at any time
   locks/                 who is writing
   run/                   the daemon's socket, when the system has no runtime folder
   reports/               reports of unexpected errors
@@ -124,6 +124,10 @@ class Layout:
     @property
     def answers(self) -> Path:
         return self.state / "cache"
+
+    @property
+    def downloads(self) -> Path:
+        return self.answers / "downloads"
 
     @property
     def reports(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from aj.base.errors import AjError, Refused, Unavailable, UserError
 from aj.bucket import fetch, mirror, scan
+from aj.bucket.checkpoint import Checkpoint
 from aj.bucket.fetch import fetch as bring
 from aj.bucket.folder import Folder
 from aj.bucket.mirror import Upload
@@ -56,6 +58,29 @@ def test_what_cannot_go_up_is_named_and_keeps_nothing_else_back(tmp_path: Path, 
     assert {one.name for one in objects(made)} == {"good", "inside"}
     assert len(done.left) == 3 and "`outside` leads out" in (done.problem or "")
     assert "`pipe` is no file" in (done.problem or "")
+
+
+@pytest.mark.rule("DA-02")
+def test_a_link_that_does_not_lead_to_a_file_counts_as_left_out(tmp_path: Path, root: Path) -> None:
+    made, linked = Folder(tmp_path / "buckets", "results"), tmp_path / "linked"
+    made.create()
+    linked.symlink_to(root)  # a folder that is reached by a link itself
+    (root / "d").mkdir()
+    (root / "d/file").write_text("1")
+    for name, target in (("folder", "d"), ("nowhere", "gone"), ("round", "round"), ("good", "d/file")):
+        (root / name).symlink_to(target)
+    os.mkfifo(root / "pipe")
+    (root / "topipe").symlink_to("pipe")
+    done = Upload(made, linked).round(Pace())
+    assert {one.name for one in objects(made)} == {"d/file", "good"} and not done.failed
+    words = "; ".join(done.left)
+    for said in (
+        "`folder` is a link to a folder",
+        "`nowhere` is a link that",
+        "`round` is",
+        "`topipe` is a link to what",
+    ):
+        assert said in words
 
 
 def test_a_file_that_grows_while_it_goes_up_goes_again(
@@ -141,6 +166,103 @@ def test_an_object_that_changes_under_a_download_is_no_mixture(bucket: Storage, 
     with pytest.raises(Refused):
         bring(bucket, found, root / "a", Pace(), Progress())
     assert not (root / "a").exists()
+
+
+@pytest.mark.rule("BK-02", "DA-01", "DA-02")
+def test_names_that_begin_alike_come_at_once_and_each_file_has_its_own_bytes(tmp_path: Path, root: Path) -> None:
+    made, long = Folder(tmp_path / "buckets", "data"), "x" * 230
+    made.create()
+    names = [f"{long}{number}" for number in range(8)] + ["\u20ac" * 84, "\u20ac" * 83 + "\u00e9"]
+    for name in names:
+        made.put(name, Bytes(f"{name[-3:]}{'.' * KIB}"[:KIB].encode()))
+    assert len({fetch.part_of(root / name).name for name in names}) == len(names)
+    for _ in range(2):
+        brought = mirror.download(made, root, Pace(), notes=tmp_path / "notes")
+        assert brought.files + brought.skipped == len(names)
+        assert all((root / name).read_bytes() == made.read(name, 0, 2 * KIB) for name in names)
+    assert sorted(os.listdir(root)) == sorted(names) and brought.skipped == len(names)
+
+
+@pytest.mark.rule("BK-05")
+def test_a_checkpoint_with_long_names_of_many_bytes_comes_back(tmp_path: Path, root: Path) -> None:
+    made, back = Folder(tmp_path / "buckets", "models"), tmp_path / "back"
+    made.create()
+    names = ["\u20ac" * 84, "y" * 250 + "1", "y" * 250 + "2"]
+    for name in names:
+        (root / name).write_text(f"of {name[-1]}")
+    Checkpoint(made, root).save(Pace())
+    assert Checkpoint(made, back).restore(Pace()) is not None
+    assert {path.name: path.read_text() for path in back.iterdir()} == {name: f"of {name[-1]}" for name in names}
+
+
+@pytest.mark.rule("BK-02")
+def test_a_download_trusts_no_file_that_it_did_not_put_there(tmp_path: Path, root: Path) -> None:
+    made, notes = Folder(tmp_path / "buckets", "data"), tmp_path / "notes"
+    made.create()
+    for name in ("a", "b", "c"):
+        made.put(name, Bytes(name.encode()))
+    (root / "a").write_text("x")  # of the size and time of the object, and still another file
+    os.utime(root / "a", ns=(0, int(made.head("a").stamp or 0)))
+    assert mirror.download(made, root, Pace(), notes=notes).files == 3
+    (tmp_path / "other").write_text("x")
+    os.utime(tmp_path / "other", ns=(0, int(made.head("c").stamp or 0)))
+    os.replace(tmp_path / "other", root / "c")
+    assert mirror.download(made, root, Pace(), notes=notes).skipped == 2
+    assert (root / "a").read_text() == "a" and (root / "c").read_text() == "c"
+
+
+def test_a_download_that_fails_notes_only_what_it_put_there(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, notes = Folder(tmp_path / "buckets", "data"), tmp_path / "notes"
+    made.create()
+    for name in ("a", "b", "c"):
+        made.put(name, Bytes(name.encode()))
+    really = Folder.read
+
+    def read(self: Folder, name: str, *words: object) -> bytes:
+        if name == "b":
+            raise AjError("the disk broke")
+        return really(self, name, *words)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "read", read)
+        with pytest.raises(AjError, match="broke"):
+            mirror.download(made, root, Pace(), notes=notes)
+    with notes.open("a") as out:
+        out.write('["b", "torn')  # as a kill leaves it
+    assert mirror.download(made, root, Pace(), notes=notes).skipped == 2
+    assert (root / "b").read_text() == "b"
+
+
+def test_two_downloads_of_one_file_do_not_share_its_part(tmp_path: Path, root: Path) -> None:
+    made = Folder(tmp_path / "buckets", "data")
+    made.create()
+    made.put("a", Bytes(b"one"))
+    with fetch.part_of(root / "a").open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(Refused, match="another download"):
+            bring(made, made.head("a"), root / "a", Pace(), Progress())
+    bring(made, made.head("a"), root / "a", Pace(), Progress())
+    assert os.listdir(root) == ["a"]
+
+
+def test_what_a_broken_download_left_is_no_file_to_upload(tmp_path: Path, root: Path) -> None:
+    made = Folder(tmp_path / "buckets", "results")
+    made.create()
+    fetch.part_of(root / "a").write_text("half")
+    (root / ".mine.aj-part").write_text("a name like it")
+    done = Upload(made, root).round(Pace())
+    assert [one.name for one in objects(made)] == [".mine.aj-part"]
+    assert len(done.left) == 1 and "download that broke off" in done.left[0]
+
+
+def test_what_is_no_file_is_not_opened_as_one(root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    (root / "link").symlink_to("/etc/hostname")
+    for name, words in (("pipe", "no regular file"), ("link", "links are not followed"), (".", "no regular file")):
+        with pytest.raises(OSError, match=words):
+            scan.Opened(root, name)
 
 
 def test_a_damaged_note_only_costs_the_transfer(tmp_path: Path, root: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import signal
@@ -168,6 +169,35 @@ def test_a_spot_job_goes_on_from_its_own_bucket_which_goes_with_it(yard: Yard, m
     assert content(Folder(yard.home.layout.buckets, "results"))[f"{job_id}/found"] == "41\n"
     assert own.look() is None
     assert any("was restored" in note for note in end.notes)
+
+
+@pytest.mark.rule("DA-02", "OP-07")
+def test_what_could_not_be_saved_is_kept_when_the_job_runs_again(yard: Yard) -> None:
+    bucket(yard, "results")
+    bucket(yard, "models")
+    line = DIRS + """[ -e $O/odd. ] && echo still; echo 1 >$O/odd.; echo 2 >$O/good; echo 3 >$C/odd.; ls $O $C"""
+    asked = dataclasses.replace(wanted(output="results", checkpoint="models"), require_output=True)
+    job_id = yard.shell(line, buckets=asked)
+    first = yard.done(job_id)
+    assert first.state is S.FAILED and "odd." in (first.data_error or "")
+    yard.engine.resubmit(job_id, False, None)
+    again = yard.done(job_id)
+    kept = yard.folder(job_id) / "work"
+    found = {str(path.relative_to(kept)): path.read_text() for path in kept.glob("unsaved-*/*/*")}
+    assert sorted(found) == ["unsaved-1/checkpoint/odd.", "unsaved-1/output/good", "unsaved-1/output/odd."], found
+    assert found["unsaved-1/output/odd."] == "1\n" and found["unsaved-1/checkpoint/odd."] == "3\n"
+    assert any(str(kept / "unsaved-1/output") in note for note in again.notes), again.notes
+    assert "still" not in yard.output(job_id)
+
+
+@pytest.mark.rule("DA-02")
+@pytest.mark.parametrize("line", ["mkdir $O/d; ln -s d $O/folder", "ln -s gone $O/nowhere"])
+def test_required_output_that_is_left_out_fails_the_job(yard: Yard, line: str) -> None:
+    bucket(yard, "results")
+    asked = dataclasses.replace(wanted(output="results"), require_output=True)
+    end = yard.done(yard.shell(DIRS + line, buckets=asked))
+    assert (end.state, end.reason) == (S.FAILED, "output-not-saved")
+    assert line.rpartition("/")[2] in (end.data_error or "")
 
 
 @pytest.mark.rule("CB-04", "SP-05")
