@@ -90,7 +90,8 @@ class Notifier:
         body = json.dumps({"text": notice.words, **notice.payload}, ensure_ascii=False).encode()
         headers = {"Content-Type": "application/json"}
         self._transport = self._transport or self._connect()
-        self._transport.send(Request("POST", way.value, f"send a notice to {way}", headers, body, http.QUICK))
+        doing = f"send a notice to {way}"
+        self._transport.send(Request("POST", way.value, doing, headers, body, http.QUICK, is_answer_read=False))
 
 
 def _word(value: Json) -> str:

@@ -2,23 +2,26 @@
 
 A move is on disk before it is told, so it is told once: a daemon that dies while a notice is on its way says
 afterwards that it is not sure, and does not send it again. What moved while no daemon ran is told when the next
-one looks.
+one looks. One thread looks; notices leave by the outbox, so that none of them delays a look or another way.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
+from aj.base import redact
 from aj.base.clock import Clock, from_rfc3339, rfc3339
 from aj.base.errors import AjError, UserError
 from aj.base.noun import dataclass
 from aj.engine.notify import Notice, Notifier
+from aj.engine.outbox import Outbox
 from aj.model import watch as ways
 from aj.model.json import Json
 from aj.model.state import JobState
-from aj.model.watch import Delivery, Sighting, Watch
+from aj.model.watch import WEBHOOK, Delivery, Sighting, Watch, Way
 from aj.store import watches as store
 from aj.store.layout import Layout
 from aj.wire.watch import WatchDone, WatchList, WatchWish, row_of
@@ -27,6 +30,7 @@ LOOK_S = 15.0  # between two looks at a job elsewhere
 BREATH_S = 0.2  # between two rounds, however much happens
 SLOWEST_S = 300.0  # when it cannot be reached
 ARRIVAL_S = 600.0  # how long a watch waits for a job that nobody has seen yet
+LAST_NOTICES_S = 2.0  # how long notices, and the last look, may hold up the daemon's end
 KEPT_S = 7 * 86400.0  # how long a watch of an ended job is shown
 
 Look = Callable[[Watch], Sighting | None]
@@ -43,6 +47,15 @@ class Means:
     publish: Publish
     notifier: Notifier
     log: Callable[[str], None]
+    outbox: Outbox = field(default_factory=Outbox)
+
+
+class _Flight:
+    """A notice that has left by some ways: how many are still out, and why others did not arrive."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.refused: list[str] = []
 
 
 class Watches:
@@ -54,6 +67,7 @@ class Watches:
         self._all: dict[tuple[str, str], Watch] = {}
         self._due: dict[tuple[str, str], float] = {}
         self._pauses: dict[tuple[str, str], float] = {}
+        self._flights: dict[tuple[str, str], _Flight] = {}  # the newest of each watch
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -64,24 +78,29 @@ class Watches:
         """Take up what is on disk, and look at once."""
         with self._guard:
             for watch in store.each(self._means.layout, self._means.log):
-                found = (
-                    replace(watch, leaving=False, delivery=Delivery.UNSURE, refusal=None) if watch.leaving else watch
-                )
-                self._all[_key(found)] = found
+                self._all[_key(watch)] = watch
+                if watch.leaving:
+                    self._settle(watch, Delivery.UNSURE)
         if self.open_count():
             self._run()
 
     def stop(self) -> None:
-        """End the looking; a notice that is on its way ends within its limit."""
+        """End the looking. A notice that does not arrive in a moment holds up nothing: nobody is sure of it then."""
         self._stop.set()
         self._wake.set()
+        self._means.outbox.stop(LAST_NOTICES_S)
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(LAST_NOTICES_S)
+        with self._guard:
+            self._flights.clear()
+            for watch in list(self._all.values()):
+                if watch.leaving:
+                    self._settle(watch, Delivery.UNSURE)
 
     def open_count(self) -> int:
-        """Return how many watched jobs have not ended."""
+        """Return how many watched jobs have not ended, or have an end that is still being told."""
         with self._guard:
-            return sum(not watch.is_over for watch in self._all.values())
+            return sum(not watch.is_over or watch.leaving for watch in self._all.values())
 
     def nudge(self) -> None:
         """Look soon: something moved on this machine."""
@@ -135,7 +154,11 @@ class Watches:
     def _rounds(self) -> None:
         while not self._stop.is_set():
             self._wake.clear()
-            pause_s = self.round()
+            try:
+                pause_s = self.round()
+            except Exception as error:  # noqa: BLE001  whatever it is, the next round may do better
+                self._means.log(f"watches: {_words(error)}")
+                pause_s = LOOK_S
             self._means.clock.wait(self._stop, BREATH_S)
             self._means.clock.wait(self._wake, pause_s)
 
@@ -164,11 +187,24 @@ class Watches:
             return
         try:
             seen = self._means.look(watch)
-        except AjError as error:
+        except Exception as error:  # noqa: BLE001  one job that cannot be looked at hides no other
+            if not isinstance(error, AjError):
+                self._means.log(f"watch of {watch.id}: {_words(error)}")
             self._later(key, failed=True)
-            self._change(replace(watch, problem=error.message), watch)
+            problem = _words(error)
+            self._saw(key, lambda now: self._change(replace(now, problem=problem), now))
             return
         self._later(key, failed=False)
+        self._saw(key, lambda now: self._judge(now, seen))
+
+    def _saw(self, key: tuple[str, str], act: Callable[[Watch], object]) -> None:
+        """Act on a watch as it stands after the look, unless it was removed meanwhile or this is the end."""
+        with self._guard:
+            watch = self._all.get(key)
+            if watch is not None and not self._stop.is_set():
+                act(watch)
+
+    def _judge(self, watch: Watch, seen: Sighting | None) -> None:
         if seen is None:
             self._unseen(watch)
         elif seen.state != watch.state:
@@ -203,28 +239,58 @@ class Watches:
             changed_at=rfc3339(self._means.clock.now()),
             is_over=seen.is_final,
             handle=watch.handle or seen.handle,  # from then on it is asked for there, now and then
-            leaving=is_news and bool(watch.ways),
+            leaving=watch.leaving or (is_news and bool(watch.ways)),
             problem=None,
         )
         if not self._change(now, watch) or not is_news:
             return
         notice = Notice(now, watch.state)
         self._means.publish("watch", watch.project, notice.payload)
-        if now.leaving:
-            refused = self._send(notice)
-            delivery = Delivery.FAILED if refused else Delivery.SENT
-            self._change(replace(now, leaving=False, delivery=delivery, refusal="; ".join(refused) or None), now)
+        if is_news and now.ways:
+            self._hand_out(notice)
 
-    def _send(self, notice: Notice) -> list[str]:
-        """Send a notice by every way; return why it did not arrive, for each way by which it did not."""
-        refused = []
+    def _hand_out(self, notice: Notice) -> None:
+        flight = self._flights[_key(notice.watch)] = _Flight(len(notice.watch.ways))
         for way in notice.watch.ways:
-            try:
-                self._means.notifier.send(way, notice)
-            except AjError as error:
-                refused.append(error.message)
-                self._means.log(f"notice of {notice.watch.id} by {way}: {error.message}")
-        return refused
+            self._means.outbox.put(_lane(way), functools.partial(self._tell, flight, way, notice))
+
+    def _tell(self, flight: _Flight, way: Way, notice: Notice) -> None:
+        """Send a notice by one way, unless its watch is removed; with the last way of the newest one it is over."""
+        key = _key(notice.watch)
+        with self._guard:
+            is_watched = key in self._all
+        refused = self._send(way, notice) if is_watched else None
+        with self._guard:
+            flight.left -= 1
+            if refused is not None:
+                flight.refused.append(refused)
+            watch = self._all.get(key)
+            if flight.left or self._flights.get(key) is not flight:
+                return  # what left before it by the same ways has arrived when this one has
+            del self._flights[key]
+            if watch is not None:
+                self._settle(
+                    watch, Delivery.FAILED if flight.refused else Delivery.SENT, "; ".join(flight.refused) or None
+                )
+
+    def _send(self, way: Way, notice: Notice) -> str | None:
+        """Send a notice by one way; return why it did not arrive, or None."""
+        try:
+            self._means.notifier.send(way, notice)
+        except Exception as error:  # noqa: BLE001  a way that fails, however it does, stops no other
+            words = _words(error)
+            self._means.log(f"notice of {notice.watch.id} by {way}: {words}")
+            return words
+        return None
+
+    def _settle(self, watch: Watch, delivery: Delivery, refusal: str | None = None) -> None:
+        """Note what became of the last notice; where the disk refuses, its file goes on saying that it left."""
+        settled = replace(watch, leaving=False, delivery=delivery, refusal=refusal)
+        try:
+            self._keep(settled)
+        except AjError as error:
+            self._means.log(f"watch of {watch.id}: {error.message}")
+            self._all[_key(settled)] = settled
 
     def _change(self, now: Watch, before: Watch) -> bool:
         """Keep a watch as it stands now; False when it was changed or removed meanwhile, or cannot be kept."""
@@ -254,3 +320,12 @@ class Watches:
 
 def _key(watch: Watch) -> tuple[str, str]:
     return watch.project, watch.id
+
+
+def _lane(way: Way) -> str:
+    """What hangs together: of web hooks those of one host, else what does the very same."""
+    return str(way) if way.kind == WEBHOOK else f"{way.kind}:{way.value}"
+
+
+def _words(error: Exception) -> str:
+    return redact.text(error.message if isinstance(error, AjError) else f"{type(error).__name__}: {error}")

@@ -50,6 +50,7 @@ class Request:
     """One request. `doing` completes "could not …"; `resource` is what a caller without the right lacks it on.
 
     `expects` holds statuses of 300 or more that are answers here. The address may be signed, so it is not shown.
+    Without `is_answer_read` the status alone matters: the body of a success is neither read nor waited for.
     """
 
     method: str
@@ -61,6 +62,7 @@ class Request:
     bearer: Bearer | None = field(default=None, repr=False)
     resource: str | None = None
     expects: tuple[int, ...] = ()
+    is_answer_read: bool = True
 
     @property
     def origin(self) -> Origin:

@@ -8,16 +8,23 @@ system, so a body that was never asked for means that no whole request ever left
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
+import http.client
 import io
+import socket
 import ssl
+import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import certifi
 import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
@@ -35,6 +42,9 @@ from aj.base.settings import Settings
 from aj.net import proxies, refusal
 from aj.net.http import NO_HOST, Request, Response, refuse_strangers
 from aj.version import VERSION
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 CONNECT_S = 10.0
 KEPT = 16  # connections to one host: as many as the widest fan-out uses at once
@@ -54,6 +64,67 @@ class _Told(io.BytesIO):
 
 class _TooLarge(HTTPError):
     """More than MAX_BODY came."""
+
+
+class _Until(threading.local):
+    """When the answer that this thread reads must be whole, by its clock; None while there is no such limit."""
+
+    clock: Clock | None = None
+    at: float | None = None
+
+
+_UNTIL = _Until()
+
+
+class _Arrivals(io.RawIOBase):
+    """What arrives at a socket. The clock is looked at before each arrival, however small they are."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
+        self._raw = raw
+        self._sock = sock
+        self._silence_s = sock.gettimeout()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer, /) -> int | None:
+        if _UNTIL.clock is not None and _UNTIL.at is not None:
+            left_s = _UNTIL.at - _UNTIL.clock.monotonic()
+            if left_s <= 0:
+                raise builtins.TimeoutError("the answer took too long")
+            self._sock.settimeout(left_s if self._silence_s is None else min(left_s, self._silence_s))
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Answer(http.client.HTTPResponse):
+    """An answer of which no part, be it a line of its head, can outlast the limit."""
+
+    def __init__(self, sock: socket.socket, *words: Any, **more: Any) -> None:
+        super().__init__(sock, *words, **more)
+        self.fp = io.BufferedReader(_Arrivals(self.fp.detach(), sock))
+
+
+class _Plain(HTTPConnection):
+    response_class = _Answer
+
+
+class _Secure(HTTPSConnection):
+    response_class = _Answer
+
+
+class _PlainPool(HTTPConnectionPool):
+    ConnectionCls = _Plain
+
+
+class _SecurePool(HTTPSConnectionPool):
+    ConnectionCls = _Secure
+
+
+_POOLS = {"http": _PlainPool, "https": _SecurePool}
 
 
 class Pool:
@@ -99,6 +170,11 @@ class Pool:
         return request.origin.scheme == "https", proxies.of(self._settings, request.origin)
 
     def _manager(self, is_secure: bool, proxy: str | None) -> urllib3.PoolManager:
+        manager = self._dialed(is_secure, proxy)
+        manager.pool_classes_by_scheme = _POOLS
+        return manager
+
+    def _dialed(self, is_secure: bool, proxy: str | None) -> urllib3.PoolManager:
         if self._dial is not None:
             return self._dial()
         tls = self._tls if is_secure or (proxy or "").startswith("https:") else None
@@ -134,19 +210,30 @@ class Pool:
         """Send the request and read the whole answer within its limit."""
         limit = request.limit
         until = None if limit.stall else self._clock.monotonic() + CONNECT_S + limit.seconds
-        response = manager.request(
-            request.method,
-            request.url,
-            body=body,
-            headers=dict(headers),
-            timeout=urllib3.Timeout(connect=CONNECT_S, read=limit.seconds),
-            retries=False,
-            redirect=False,
-            preload_content=False,
-        )
-        with contextlib.closing(response):  # whole, its connection is back already; cut short, it is of no use
-            answer = self._read(response, until)
+        with self._ending(until):
+            response = manager.request(
+                request.method,
+                request.url,
+                body=body,
+                headers=dict(headers),
+                timeout=urllib3.Timeout(connect=CONNECT_S, read=limit.seconds),
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
+            with contextlib.closing(response):  # whole, its connection is back already; cut short, it is of no use
+                is_read = request.is_answer_read or response.status >= 300
+                answer = self._read(response, until) if is_read else b""
         return response.status, {name.lower(): value for name, value in response.headers.items()}, answer
+
+    @contextlib.contextmanager
+    def _ending(self, until: float | None) -> Iterator[None]:
+        """Let every read of this thread in the block end at a moment."""
+        _UNTIL.clock, _UNTIL.at = self._clock, until
+        try:
+            yield
+        finally:
+            _UNTIL.clock = _UNTIL.at = None
 
     def _read(self, response: urllib3.BaseHTTPResponse, until: float | None) -> bytes:
         pieces = bytearray()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
 
-from aj.base.clock import rfc3339
+from aj.base.clock import SYSTEM, rfc3339
 from aj.base.errors import AjError, Unavailable, UserError
 from aj.engine import watches
 from aj.engine.notify import Notice, Notifier
+from aj.engine.outbox import WORKERS, Outbox
 from aj.engine.sight import Sight
 from aj.engine.watches import Means, Watches
 from aj.model.handle import Handle
@@ -24,6 +26,15 @@ from tests.cli import seed
 from tests.conftest import Home, MovedClock
 
 pytestmark = pytest.mark.rule("C-034")
+LIMIT_S = 20.0
+
+
+def until(look: Callable[[], object]) -> None:
+    """Wait for something to be true, with a limit."""
+    end = SYSTEM.monotonic() + LIMIT_S
+    while not look():
+        assert SYSTEM.monotonic() < end, "it never came"
+        SYSTEM.sleep(0.005)
 
 
 class Deaf(Notifier):
@@ -32,13 +43,26 @@ class Deaf(Notifier):
     def __init__(self) -> None:
         self.sent: list[tuple[str, str | None, str | None]] = []
         self.fails = False
+        self.hanging, self.free = threading.Event(), threading.Event()
         self.before: Callable[[], None] = lambda: None
 
     def send(self, way: Way, notice: Notice) -> None:
         self.before()
+        if way.value == "hang":
+            self.hanging.set()
+            assert self.free.wait(LIMIT_S)
         self.sent.append((str(way), notice.before, notice.watch.state))
+        if way.value == "odd":
+            raise ValueError("Port out of range: http://ada:pass-word@host:99999")
         if self.fails:
             raise AjError("no")
+
+
+class AtOnce(Outbox):
+    """Runs each errand where it is put."""
+
+    def put(self, lane: str, errand: Callable[[], None]) -> None:
+        errand()
 
 
 @dataclass
@@ -47,7 +71,7 @@ class World:
 
     home: Home
     clock: MovedClock
-    seen: dict[str, Sighting | AjError] = field(default_factory=dict)
+    seen: dict[str, Sighting | Exception] = field(default_factory=dict)
     looks: list[str] = field(default_factory=list)
     told: list[Mapping[str, Json]] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
@@ -56,14 +80,16 @@ class World:
     def look(self, watch: Watch) -> Sighting | None:
         self.looks.append(watch.id)
         found = self.seen.get(watch.id)
-        if isinstance(found, AjError):
+        if isinstance(found, Exception):
             raise found
         return found
 
-    def watches(self) -> Watches:
-        """A daemon that has just begun; its rounds are the test's own."""
+    def watches(self, outbox: Outbox | None = None) -> Watches:
+        """A daemon that has just begun; its rounds are the test's own, and notices leave at once or by an outbox."""
         publish = lambda topic, project, payload: self.told.append(payload)  # noqa: E731
-        means = Means(self.home.layout, self.clock, self.look, publish, self.notifier, self.log.append)
+        means = Means(
+            self.home.layout, self.clock, self.look, publish, self.notifier, self.log.append, outbox or AtOnce()
+        )
         made = Watches(means)
         made._run = lambda: None  # type: ignore[method-assign]
         return made
@@ -176,6 +202,98 @@ def test_a_notice_that_was_on_its_way_when_the_daemon_died_is_not_sent_twice(wor
     later.round()
     assert world.notifier.sent == []
     assert [row.delivery for row in later.listing("p").rows] == [Delivery.UNSURE]
+
+
+@pytest.mark.rule("WA-02")
+@pytest.mark.usefixtures("real_clock")
+def test_a_way_that_hangs_delays_itself_alone_and_no_state_between_is_missed(world: World) -> None:
+    of = world.watches(Outbox())
+    add(of, "0a1b2c3d", "cmd:hang", "cmd:x")
+    add(of, "4e5f6a7b", "desktop")
+    for state in ("queued", "running", "completed"):
+        for job in ("0a1b2c3d", "4e5f6a7b"):
+            world.seen[job] = Sighting(state, state == "completed")
+        of.round()
+    until(lambda: len(world.notifier.sent) == 4)
+    assert [one for one in world.notifier.sent if one[0] == "cmd:x"] == [
+        ("cmd:x", "queued", "running"),
+        ("cmd:x", "running", "completed"),
+    ]
+    rows = of.listing("p").rows
+    assert [row.state for row in rows] == ["completed", "completed"]
+    until(lambda: [row.delivery for row in of.listing("p").rows] == [None, "sent"])
+    assert of.open_count() == 1, "an end that is still being told keeps the daemon"
+    world.notifier.free.set()
+    until(lambda: of.open_count() == 0)
+    assert [one for one in world.notifier.sent if one[0] == "cmd:hang"] == [
+        ("cmd:hang", "queued", "running"),
+        ("cmd:hang", "running", "completed"),
+    ]
+    assert {row.delivery for row in of.listing("p").rows} == {"sent"}
+
+
+@pytest.mark.rule("WA-02")
+@pytest.mark.usefixtures("real_clock")
+def test_the_end_of_the_daemon_does_not_wait_for_a_notice_that_hangs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watches, "LAST_NOTICES_S", 0.05)
+    of = world.watches(Outbox())
+    add(of, "0a1b2c3d", "cmd:hang")
+    world.seen["0a1b2c3d"] = Sighting("errored", True)
+    of.round()
+    assert world.notifier.hanging.wait(LIMIT_S)
+    of.stop()
+    (kept,) = store.each(world.home.layout, world.log.append)
+    assert (kept.leaving, kept.delivery) == (False, Delivery.UNSURE)
+    world.notifier.free.set()
+
+
+@pytest.mark.rule("WA-02")
+@pytest.mark.usefixtures("real_clock")
+def test_as_many_lanes_are_served_at_once_as_there_are_workers_and_the_others_after_them() -> None:
+    outbox, free, done = Outbox(), threading.Event(), []
+    for number in range(WORKERS + 2):
+        for turn in range(2):
+            outbox.put(str(number), lambda one=(number, turn): done.append(one) if free.wait(LIMIT_S) else None)  # type: ignore[misc]
+    assert sum(thread.name == "notices" for thread in threading.enumerate()) == WORKERS
+    free.set()
+    until(lambda: len(done) == 2 * (WORKERS + 2))
+    assert all(done.index((number, 0)) < done.index((number, 1)) for number in range(WORKERS + 2))
+
+
+@pytest.mark.rule("WA-03")
+def test_an_error_that_nobody_foresaw_stops_neither_looking_nor_telling(world: World) -> None:
+    of = world.watches()
+    add(of, "0a1b2c3d", "cmd:odd", "cmd:x")
+    add(of, "4e5f6a7b", "desktop")
+    world.seen["0a1b2c3d"] = Sighting("completed", True)
+    world.seen["4e5f6a7b"] = KeyError("odd")
+    of.round()
+    assert ("cmd:x", None, "completed") in world.notifier.sent
+    first, second = of.listing("p").rows
+    assert first.delivery == "failed" and "ValueError: Port out of range" in str(first.problem)
+    assert second.problem == "KeyError: 'odd'"
+    assert len(world.log) == 2 and "pass-word" not in str(world.log) + str(first)
+    world.seen["4e5f6a7b"] = Sighting("completed", True)
+    of.round()
+    assert ("desktop", None, "completed") in world.notifier.sent
+
+
+@pytest.mark.rule("WA-03")
+def test_a_round_that_breaks_is_followed_by_another(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = world.watches()
+    rounds: list[int] = []
+
+    def odd() -> float:
+        rounds.append(1)
+        if len(rounds) == 3:
+            of.stop()
+        raise KeyError("odd")
+
+    monkeypatch.setattr(of, "round", odd)
+    of._rounds()
+    assert len(rounds) == 3 and world.log[0] == "watches: KeyError: 'odd'"
 
 
 def test_a_disk_that_refuses_delays_a_notice_and_loses_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

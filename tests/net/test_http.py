@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import re
+import socketserver
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +18,7 @@ import pytest
 import trustme
 
 from aj.base import redact
+from aj.base.clock import SYSTEM
 from aj.base.errors import (
     AjError,
     AuthError,
@@ -337,6 +340,59 @@ def test_a_slow_answer_has_an_end_unless_it_only_must_move(server: Loopback, clo
         with pytest.raises(Unavailable, match="gave no whole answer within 30 s"):
             door.ask(get(server.url + "/x"))
         assert len(door.ask(get(server.url + "/x", limit=http.BLOB)).body) == 300_000
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nX-Long: "
+SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a="
+REFUSED = b"HTTP/1.1 500 Oops\r\nContent-Length: 1000000\r\n\r\n"
+
+
+@contextlib.contextmanager
+def dripping(begin: bytes) -> Iterator[str]:
+    """A server that says the beginning at once and then one byte after the other, for as long as it is heard."""
+    closing = threading.Event()
+
+    class Drip(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.connection.recv(1 << 16)
+            with contextlib.suppress(OSError):
+                self.wfile.write(begin)
+                while not closing.wait(0.02):
+                    self.wfile.write(b"x")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Drip) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        closing.set()
+        server.shutdown()
+
+
+@pytest.mark.rule("A-001", "WA-01")
+@pytest.mark.parametrize("begin", [b"", HEAD, SIZED, CHUNKED])
+def test_an_answer_that_drips_ends_at_the_limit(loopback: None, monkeypatch: pytest.MonkeyPatch, begin: bytes) -> None:
+    monkeypatch.setattr(pool, "CONNECT_S", 0.2)
+    with dripping(begin) as url, Pool(Settings({}), SYSTEM) as door:
+        started = SYSTEM.monotonic()
+        with pytest.raises(Unavailable, match=r"gave no whole answer within 0\.2 s"):
+            door.ask(get(url + "/x", limit=Limit(0.2)))
+        with pytest.raises(OutcomeUnknown, match=r"gave no whole answer within 0\.2 s"):
+            door.send(put(url + "/x", limit=Limit(0.2)))
+        assert SYSTEM.monotonic() - started < 5
+
+
+@pytest.mark.rule("WA-01")
+def test_an_answer_of_which_the_status_alone_matters_is_not_waited_for(
+    loopback: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with dripping(SIZED) as url, Pool(Settings({}), SYSTEM) as door:
+        started = SYSTEM.monotonic()
+        assert door.send(put(url + "/x", is_answer_read=False)).status == 200
+        assert SYSTEM.monotonic() - started < 5
+    monkeypatch.setattr(pool, "CONNECT_S", 0.2)
+    with dripping(REFUSED) as url, Pool(Settings({}), SYSTEM) as door, pytest.raises(OutcomeUnknown):
+        door.send(put(url + "/x", is_answer_read=False, limit=Limit(0.2)))
 
 
 @pytest.mark.rule("A-001")
