@@ -272,7 +272,8 @@ def unpack_with(python: str, pyz: Path, cache: Path, group: str = "core") -> str
 def test_whatever_the_program_imports_from_others_was_kept(real: Path, unpacked: Path) -> None:
     roots = [unpack_with(sys.executable, real, unpacked, group) for group in builder.GROUPS]
     sources = [ast.parse(path.read_text()) for path in Path(roots[0], "aj").rglob("*.py")]
-    wanted = sorted({name for tree in sources for name in imported(tree)})
+    # of Python's own there are some that another release has under another name, and the rooms try both
+    wanted = sorted({name for tree in sources for name in imported(tree)} - {"_sha2", "_sha256"})
     assert {"cyclopts", "urllib3"} <= set(wanted)
     code = f"import importlib, sys; sys.path[:0] = {roots}; [importlib.import_module(name) for name in {wanted}]"
     done = subprocess.run([sys.executable, "-ISc", code], capture_output=True, text=True, env=environment())
