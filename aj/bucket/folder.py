@@ -3,6 +3,9 @@
     ROOT/BUCKET/a/b.pt             the object `a/b.pt`
     ROOT/BUCKET/.aj-bucket/        ours: the mark, the lock of conditional writes, files on their way
 
+Nothing is reached through a link: a link, and whatever else is no file, is no object, whoever put it there. What
+cannot be an object is passed over and told.
+
 A file appears under its name when it is whole and on the disk. What a killed writer left lies in `.aj-bucket`,
 where nobody sees it, and is swept by whoever writes next after a day.
 """
@@ -10,6 +13,7 @@ where nobody sees it, and is swept by whoever writes next after a day.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -21,7 +25,7 @@ from pathlib import Path
 from aj.base.clock import SYSTEM
 from aj.base.errors import AjError, NotFound, Refused, UserError
 from aj.base.noun import dataclass
-from aj.bucket.storage import PAGE, Bytes, Moved, Seen, Source, check_name
+from aj.bucket.storage import PAGE, Bytes, Moved, Seen, Source, check_name, passed_over, unfit
 from aj.model.bucket import Owner, Page, Stored
 from aj.store import atomic, lock
 
@@ -117,16 +121,26 @@ class Folder:
         """Return a part of the listing; the cursor is the name of the last object told."""
         self._need()
         found: list[Stored] = []
-        for name in self._names(prefix, cursor):
+        odd: dict[str, str] = {}
+        told: list[str] = []
+        for name in self._names(prefix, cursor, odd):
+            if name in odd:
+                told.append(passed_over(self.label, name, odd[name]))
+                continue
             if len(found) == limit:
-                return Page(tuple(found), found[-1].name)
-            with contextlib.suppress(NotFound):  # removed between the listing and the look
+                return Page(tuple(found), found[-1].name, tuple(told))
+            with contextlib.suppress(NotFound, Refused):  # removed or replaced between the listing and the look
                 found.append(self.head(name))
-        return Page(tuple(found))
+        return Page(tuple(found), told=tuple(told))
 
-    def _names(self, prefix: str, after: str | None) -> Iterator[str]:
-        """Yield names in byte order below a prefix and behind a name, without walking what cannot fit."""
+    def _names(self, prefix: str, after: str | None, odd: dict[str, str]) -> Iterator[str]:
+        """Yield names in byte order below a prefix and behind a name, without walking what cannot fit.
+
+        Among them are names of what is no object; `odd` then says why.
+        """
         base = prefix.rpartition("/")[0]
+        if base:
+            check_name(base)
         stack = [base + "/" if base else ""]
         while stack:
             at = stack.pop()
@@ -138,26 +152,65 @@ class Folder:
                 continue
             if at and after is not None and not after.startswith(at) and at < after:
                 continue
-            stack += reversed(self._entries(at))
+            stack += reversed(self._entries(at, odd))
 
-    def _entries(self, at: str) -> list[str]:
+    def _entries(self, at: str, odd: dict[str, str]) -> list[str]:
+        found = []
         try:
-            with os.scandir(self.path / at) as entries:
-                found = [at + entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "") for entry in entries]
+            with self._inside(at.removesuffix("/"), flags=os.O_RDONLY) as handle, os.scandir(handle) as entries:
+                for entry in entries:
+                    name = at + entry.name
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    why = None if name == SPARE else _no_object(entry, name, is_folder=is_folder)
+                    if why is not None:
+                        odd[name] = why
+                    found.append(f"{name}/" if is_folder and why is None else name)
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
             raise AjError(f"{self.path / at}: {error.strerror}", code="unreadable-bucket") from error
-        return sorted(name for name in found if name != f"{SPARE}/")
+        return sorted(name for name in found if name.removesuffix("/") != SPARE)
+
+    @contextlib.contextmanager
+    def _inside(self, folder: str, *, make: bool = False, flags: int = os.O_PATH) -> Iterator[int]:
+        """Open a folder of the bucket part by part, so that no link leads out of it; with `make`, make what is missing.
+
+        Raises Refused at a link, FileNotFoundError and NotADirectoryError, which say that nothing is there, OSError.
+        """
+        flags |= os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        parts = folder.split("/") if folder else []
+        handle = os.open(self.path, flags & ~os.O_NOFOLLOW)  # the bucket itself may be a link
+        try:
+            for number, part in enumerate(parts, start=1):
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part, atomic.FOLDER_MODE, dir_fd=handle)
+                try:
+                    inner = os.open(part, flags, dir_fd=handle)
+                except NotADirectoryError:
+                    self._refuse_link(handle, parts[:number])
+                    raise
+                os.close(handle)
+                handle = inner
+            yield handle
+        finally:
+            os.close(handle)
+
+    def _refuse_link(self, handle: int, parts: list[str]) -> None:
+        if stat.S_ISLNK(os.stat(parts[-1], dir_fd=handle, follow_symlinks=False).st_mode):
+            words = f"{self.label}/{'/'.join(parts)} is a link, and what it leads to is no part of the bucket"
+            raise Refused(words, code="through-link")
 
     def head(self, name: str) -> Stored:
         """Return one object."""
         try:
-            found = os.stat(self._file(name), follow_symlinks=False)
+            folder, last = self._place(name)
+            with self._inside(folder) as handle:
+                found = os.stat(last, dir_fd=handle, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             raise self._absent(name) from None
         except OSError as error:
-            raise AjError(f"{self._file(name)}: {error.strerror}", code="unreadable-object") from error
+            raise AjError(f"{self.path / name}: {error.strerror}", code="unreadable-object") from error
         if not stat.S_ISREG(found.st_mode):
             raise self._absent(name)
         return _stored(name, found)
@@ -165,13 +218,20 @@ class Folder:
     def read(self, name: str, at: int, count: int, etag: str | None = None) -> bytes:
         """Return a part of an object."""
         try:
-            handle = os.open(self._file(name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            folder, last = self._place(name)
+            with self._inside(folder) as above:
+                handle = os.open(last, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=above)
         except (FileNotFoundError, NotADirectoryError):
             raise self._absent(name) from None
         except OSError as error:
-            raise AjError(f"{self._file(name)}: {error.strerror}", code="unreadable-object") from error
+            if error.errno in (errno.ELOOP, errno.ENXIO):
+                raise self._absent(name) from None  # a link or a socket is no object
+            raise AjError(f"{self.path / name}: {error.strerror}", code="unreadable-object") from error
         try:
-            if etag is not None and _stored(name, os.fstat(handle)).etag != etag:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise self._absent(name)
+            if etag is not None and _stored(name, found).etag != etag:
                 raise Refused(f"{self.label}/{name} was changed meanwhile", code="conflict")
             return _whole(handle, at, count)
         finally:
@@ -197,24 +257,29 @@ class Folder:
 
     def remove(self, name: str) -> None:
         """Remove an object, and the folders that held nothing else."""
-        file = self._file(name)
+        folder, last = self._place(name)
         try:
-            file.unlink(missing_ok=True)
+            with self._inside(folder) as handle:
+                os.unlink(last, dir_fd=handle)
         except NotADirectoryError:
             return
+        except FileNotFoundError:
+            pass  # the folders that held it may still be there
         except OSError as error:
-            raise AjError(f"cannot remove {file}: {error.strerror}", code="cannot-remove") from error
-        for folder in file.parents:
-            if folder == self.path:
-                return
+            raise AjError(f"cannot remove {self.path / name}: {error.strerror}", code="cannot-remove") from error
+        while folder:
+            folder, _, last = folder.rpartition("/")
             try:
-                folder.rmdir()
-            except OSError:
+                with self._inside(folder) as handle:
+                    os.rmdir(last, dir_fd=handle)
+            except (OSError, Refused):
                 return  # it holds something else
 
     @contextlib.contextmanager
     def _beside(self, name: str, source: Source, moved: Moved | None, stamp: int | None) -> Iterator[Path]:
-        self._file(name)
+        self._place(name)
+        if self._spare.is_symlink():
+            raise Refused(f"{self._spare} is a link: remove it", code="through-link")
         atomic.make_folder(self._spare)
         beside = self._spare / f"{os.urandom(8).hex()}.part"
         self._sweep()
@@ -245,21 +310,34 @@ class Folder:
                     os.unlink(entry.path)
 
     def _move(self, beside: Path, name: str) -> Stored:
-        file = self._file(name)
         try:
-            _put_there(beside, file)
+            self._put_there(beside, name)
         except (IsADirectoryError, NotADirectoryError, FileExistsError) as error:
             words = f"{self.label}/{name}: a folder cannot hold both an object and a part of other names like it"
             raise Refused(words, code="name-taken") from error
         except OSError as error:
-            raise atomic.cannot_write(file, error) from error
-        atomic.sync_folder(file.parent)
+            raise atomic.cannot_write(self.path / name, error) from error
         return self.head(name)
 
-    def _file(self, name: str) -> Path:
+    def _put_there(self, beside: Path, name: str) -> None:
+        """Give a file its name. A remover may take the empty folder away at that very moment: then again."""
+        folder, last = self._place(name)
+        for left in reversed(range(TRIES)):
+            try:
+                with self._inside(folder, make=True, flags=os.O_RDONLY) as handle:
+                    os.replace(beside, last, dst_dir_fd=handle)
+                    _sync(handle)
+                return
+            except FileNotFoundError:
+                if not left:
+                    raise
+
+    def _place(self, name: str) -> tuple[str, str]:
+        """Return the folder of an object, below the bucket, and its name there. Raises UserError."""
         if check_name(name).partition("/")[0] == SPARE:
             raise UserError(f"`{SPARE}` is not for objects", code="bad-name")
-        return self.path / name
+        folder, _, last = name.rpartition("/")
+        return folder, last
 
     def _need(self) -> None:
         if not self.path.is_dir():
@@ -270,16 +348,25 @@ class Folder:
         return NotFound(f"no object {name} in {self.label}", code="no-such-object")
 
 
-def _put_there(beside: Path, file: Path) -> None:
-    """Give a file its name. A remover may take the empty folder away at that very moment: then again."""
-    for left in reversed(range(TRIES)):
-        file.parent.mkdir(mode=atomic.FOLDER_MODE, parents=True, exist_ok=True)
-        try:
-            os.replace(beside, file)
-            return
-        except FileNotFoundError:
-            if not left:
-                raise
+def _no_object(entry: os.DirEntry[str], name: str, *, is_folder: bool) -> str | None:
+    """Say why what lies in a bucket is neither an object nor a folder of objects."""
+    why = unfit(name)
+    if why is not None:
+        return f"no object can have this name: {why}"
+    if entry.is_symlink():
+        return "it is a link, and links are not followed"
+    if not is_folder and not entry.is_file(follow_symlinks=False):
+        return "it is no regular file"
+    return None
+
+
+def _sync(handle: int) -> None:
+    """Make the names in a folder durable."""
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some network file systems know no such call for folders
+            raise
 
 
 def _stored(name: str, found: os.stat_result) -> Stored:

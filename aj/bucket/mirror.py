@@ -21,7 +21,7 @@ from aj.base.noun import dataclass
 from aj.bucket import fetch, scan
 from aj.bucket.digest import Moving
 from aj.bucket.scan import File, Opened
-from aj.bucket.storage import OURS, Source, Storage, objects
+from aj.bucket.storage import OURS, Source, Storage, objects, passed_over, unfit
 from aj.bucket.transfer import Failed, Pace, Progress, carry
 from aj.model.bucket import Stored
 from aj.store import atomic
@@ -192,11 +192,12 @@ def _read(notes: Path) -> dict[str, list[int]]:
 
 @dataclass(frozen=True)
 class Downloaded:
-    """What a download brought."""
+    """What a download brought. `told` says what of the bucket was passed over, and why."""
 
     files: int
     bytes: int
     skipped: int
+    told: tuple[str, ...] = ()
 
 
 def download(
@@ -214,7 +215,9 @@ def download(
     """
     told = progress or Progress()
     atomic.make_folder(root)
-    found = [one for one in pace.insist(lambda: list(objects(storage))) if not one.name.startswith(OURS)]
+    passed: list[str] = []
+    every = pace.insist(lambda: list(objects(storage, told=passed.append)))
+    found = _fitting(storage, [one for one in every if not one.name.startswith(OURS)], passed)
     _check_places(found)
     known = _brought(notes)
     if exact:
@@ -235,7 +238,22 @@ def download(
 
         carry(due, bring, pace).strictly()
     _check_brought(root, due, _brought(notes))
-    return Downloaded(len(due), sum(one.size_bytes for one in due), len(found) - len(due))
+    told_over = tuple(dict.fromkeys(passed))  # a listing that was tried again tells twice
+    return Downloaded(len(due), sum(one.size_bytes for one in due), len(found) - len(due), told_over)
+
+
+def _fitting(storage: Storage, found: Sequence[Stored], passed: list[str]) -> list[Stored]:
+    """Return the objects whose names can be those of files here; tell of the others."""
+    fitting = []
+    for one in found:
+        why = unfit(one.name)
+        if why is None and fetch.is_ours(one.name):
+            why = "it is what is left of a download that broke off"
+        if why is None:
+            fitting.append(one)
+        else:
+            passed.append(passed_over(storage.label, one.name, why))
+    return fitting
 
 
 Noted = tuple[str, int, int, int]  # the etag of an object, and the state of the file that was made of it

@@ -40,7 +40,7 @@ class Scope:
     def page(self, prefix: str, cursor: str | None, limit: int = PAGE) -> Page:
         """Return the objects below the prefix, by their names without it."""
         found = self.inner.page(self.prefix + prefix, cursor, limit)
-        return Page(tuple(self._inside(one) for one in found.objects), found.cursor)
+        return Page(tuple(self._inside(one) for one in found.objects), found.cursor, found.told)
 
     def head(self, name: str) -> Stored:
         """Return one object."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from aj.base import text
 from aj.base.errors import UserError
 from aj.base.noun import dataclass
 from aj.model.bucket import Owner, Page, Stored
@@ -92,11 +94,13 @@ class Storage(Protocol):
         """Remove an object. One that is gone already is fine."""
 
 
-def objects(storage: Storage, prefix: str = "") -> Iterator[Stored]:
-    """Yield all objects below a prefix, in the order of their names."""
+def objects(storage: Storage, prefix: str = "", told: Callable[[str], None] = lambda _: None) -> Iterator[Stored]:
+    """Yield all objects below a prefix, in the order of their names. `told` hears what is passed over."""
     cursor: str | None = None
     while True:
         page = storage.page(prefix, cursor)
+        for words in page.told:
+            told(words)
         yield from page.objects
         if page.cursor is None:
             return
@@ -105,11 +109,32 @@ def objects(storage: Storage, prefix: str = "") -> Iterator[Stored]:
 
 def check_name(name: str) -> str:
     """Return the name of an object. Raises UserError on one that some storage would take for another, or not at all."""
-    parts = name.split("/")
-    if not name or len(name) > LONGEST_NAME or any(part in ("", ".", "..") for part in parts):
-        raise UserError(f"`{name[:80]}` cannot name an object", code="bad-name", hint="parts between `/`, none empty")
-    if any(unicodedata.category(letter) in ("Cc", "Cs") or letter == "\\" for letter in name):
-        raise UserError(f"{name[:80]!r} cannot name an object: a control character, or no UTF-8", code="bad-name")
-    if any(part.endswith(".") for part in parts):
-        raise UserError(f"`{name[:80]}` cannot name an object: a part ends with a dot", code="bad-name")
+    why = unfit(name)
+    if why is not None:
+        words = f"`{legible(name[:80])}` cannot name an object: {why}"
+        raise UserError(words, code="bad-name", hint="parts between `/`, none empty")
     return name
+
+
+def unfit(name: str) -> str | None:
+    """Say why a name cannot be that of an object; None when it can."""
+    parts = name.split("/")
+    if len(name) > LONGEST_NAME:
+        return f"it has more than {LONGEST_NAME} characters"
+    if any(unicodedata.category(letter) in ("Cc", "Cs") or letter == "\\" for letter in name):
+        return "a control character, a backslash, or no UTF-8"
+    if any(part in ("", ".", "..") for part in parts):
+        return "a part is empty, `.` or `..`"
+    if any(part.endswith(".") for part in parts):
+        return "a part ends with a dot"
+    return None
+
+
+def legible(name: str) -> str:
+    """Write any name so that it can be shown and sent: what is no letter as an escape."""
+    return text.cell(text.decoded(os.fsencode(name)))
+
+
+def passed_over(label: str, name: str, why: str) -> str:
+    """Say what of a bucket is passed over: where it is, and why."""
+    return f"{label}/{legible(name)} is passed over: {why}"

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from aj.cli.context import Context
 
 EVERY_S = 1.0  # between two lines of progress on a terminal
+AGAIN = "the same command goes on where it was"
+OTHERWISE = "what is named has to be changed first: trying again brings nothing more"
 SELDOM_S = 30.0  # and where nobody looks on
 
 
@@ -28,7 +30,8 @@ def carry(ctx: Context, direction: Direction, where: str, path: str, credential:
             told = now
             ctx.screen.progress(view.progress(answer))
     assert answer is not None, "a transfer tells how it begins"
+    ctx.tell_warnings(answer.warnings, code="passed-over")
     if answer.problem:
-        ctx.screen.trouble(answer.problem, "the same command goes on where it was")
+        ctx.screen.trouble(answer.problem, AGAIN if answer.goes_on else OTHERWISE)
     ctx.screen.show(view.moved(answer))
     return 0 if answer.state is TransferState.DONE else 1

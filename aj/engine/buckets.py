@@ -185,7 +185,8 @@ class JobBuckets:
         notes = jobs.sync_folder(folder) / "input.notes"
         brought = mirror.download(self._storage(bound), root, pace, notes=notes, exact=True)
         price = prices.egress_words(bound.kind, brought.bytes)
-        return [f"input from {bound.bucket}: {price}"] if price else []
+        told: list[Json] = [f"input from {bound.bucket}: {price}"] if price else []
+        return [*told, f"input: {scan.shown(brought.told)}"] if brought.told else told
 
     def _begin_output(self, job: Workload, bound: Bound, folder: Path, pace: Pace) -> list[Json]:
         """Bring up what a start before this one left, then begin with an empty folder.

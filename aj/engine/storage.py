@@ -6,6 +6,7 @@ about for a minute is stopped: whoever began it is gone. What it brought over st
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -21,7 +22,7 @@ from aj.bucket import fetch, mirror, scan
 from aj.bucket.door import Door
 from aj.bucket.mirror import Upload
 from aj.bucket.scope import Scope
-from aj.bucket.storage import Storage, check_name
+from aj.bucket.storage import Storage, check_name, objects
 from aj.bucket.transfer import Pace, Progress, Stopped
 from aj.model.bucket import HERE, Bound, Kind
 from aj.store import buckets, credentials, jobs, secrets
@@ -47,6 +48,7 @@ from aj.wire.messages import Done
 LOOK_S = 0.5  # how often progress is told
 LEASE_S = 60.0  # a transfer that nobody has asked about for so long is stopped
 KEPT = 50  # transfers that have ended and can still be asked about
+PASSING = ("cannot-write", "conflict", "busy", "moving", "no-such-object")  # errors that may be over next time
 PAGE = 5000  # objects of one answer, at most; the service itself gives no more
 
 
@@ -101,7 +103,7 @@ class Storages:
             if error.code == "no-such-bucket":
                 error.hint = buckets.way(self._layout, bucket, credential) or _make_it(bucket, credential)
             raise
-        return Objects(storage.label, page.objects, page.cursor)
+        return Objects(storage.label, page.objects, page.cursor, page.told)
 
     def delete(self, bucket: str, credential: str | None) -> Done:
         """Remove a bucket with all objects. Raises NotFound, Refused while a job uses it, AjError."""
@@ -144,12 +146,29 @@ class Storages:
         prefix = asked.prefix.strip("/")
         if prefix:
             check_name(prefix)
+            if asked.direction is Direction.DOWNLOAD:
+                self._need(storage, prefix)
         running = _Running(os.urandom(8).hex(), asked, storage, prefix, self._clock, self._layout.downloads)
         with self._guard:
             self._forget_old()
             self._transfers[running.id] = running
         running.start()
         return running.answer()
+
+    def _need(self, storage: Storage, prefix: str) -> None:
+        """Raise NotFound when there is no object of this name and none below it."""
+        pace = Pace(self._clock)
+        try:
+            pace.insist(lambda: storage.head(prefix))
+            return
+        except NotFound as error:
+            if error.code == "no-such-bucket":
+                raise
+        told: list[str] = []
+        below = pace.insist(lambda: next(objects(storage, f"{prefix}/", told.append), None))
+        if below is None and not told:
+            hint = "`aj bucket list BUCKET` shows what is there"
+            raise NotFound(f"nothing named {prefix} in {storage.label}", code="no-such-object", hint=hint)
 
     def _forget_old(self) -> None:
         over = [name for name, one in self._transfers.items() if one.state is not TransferState.RUNNING]
@@ -235,8 +254,18 @@ def _check(asked: SaveCredential) -> None:
         raise UserError("a credential for Azure names an account", hint="`--account NAME`", code="bad-credential")
     if asked.opens not in (ACCOUNT_KEY, SIGNATURE, SIGN_IN) or (asked.opens == SIGN_IN) != (asked.value is None):
         raise UserError("an account key or a signature has a value, a sign-in has none", code="bad-credential")
+    if asked.opens == ACCOUNT_KEY and not _is_base64(asked.value or ""):
+        hint = "the portal shows it under `Access keys`; `--by sas` takes a signature"
+        raise UserError("the value is no account key: a key is base64", hint=hint, code="bad-credential")
     if asked.endpoint is not None and not asked.endpoint.startswith(("https://", "http://")):
         raise UserError(f"`{asked.endpoint}` is no address", hint="`--endpoint https://HOST`", code="bad-credential")
+
+
+def _is_base64(value: str) -> bool:
+    try:
+        return bool(base64.b64decode(value, validate=True))
+    except ValueError:
+        return False
 
 
 @dataclass
@@ -252,6 +281,8 @@ class _Running:
     stop: threading.Event = field(default_factory=threading.Event)
     state: TransferState = TransferState.RUNNING
     problem: str | None = None
+    goes_on: bool = True
+    warnings: tuple[str, ...] = ()
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _version: int = 0
     _asked_at: float = 0.0
@@ -294,6 +325,8 @@ class _Running:
             skipped=told.skipped,
             problem=self.problem,
             version=self._version,
+            goes_on=self.goes_on,
+            warnings=self.warnings,
         )
 
     def _run(self) -> None:
@@ -305,6 +338,7 @@ class _Running:
             state, self.problem = TransferState.STOPPED, error.message
         except AjError as error:
             self.problem = str(error)
+            self.goes_on = error.retryable or error.code in PASSING
         finally:
             with self._changed:
                 self.state = state
@@ -318,7 +352,9 @@ class _Running:
         if path.is_dir():
             upload = Upload(self._scope(), path)
             upload.look(pace)
-            return upload.round(pace, self.progress).problem
+            done = upload.round(pace, self.progress)
+            self.goes_on = bool(done.failed or done.moving)
+            return done.problem
         return self._upload_file(path, pace)
 
     def _scope(self) -> Storage:
@@ -356,7 +392,8 @@ class _Running:
                 fetch.fetch(self.storage, found, target, pace, self.progress)
                 self.progress.done()
                 return None
-        mirror.download(self._scope(), path, pace, notes=self._notes(path), progress=self.progress)
+        done = mirror.download(self._scope(), path, pace, notes=self._notes(path), progress=self.progress)
+        self.warnings = done.told
         return None
 
     def _notes(self, path: Path) -> Path:

@@ -123,10 +123,14 @@ class Stored:
 
 @dataclass(frozen=True)
 class Page:
-    """A part of a listing. `cursor` is where the next one begins; None at the end."""
+    """A part of a listing. `cursor` is where the next one begins; None at the end.
+
+    `told` says what is there and is passed over: where it is, and why no object of it can be had.
+    """
 
     objects: tuple[Stored, ...]
     cursor: str | None = None
+    told: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

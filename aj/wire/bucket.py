@@ -38,11 +38,15 @@ class MakeBucket:
 
 @dataclass(frozen=True)
 class Objects:
-    """A part of what is in a bucket, in the order of names. `cursor` is where the next part begins."""
+    """A part of what is in a bucket, in the order of names. `cursor` is where the next part begins.
+
+    `warnings` name what is there and cannot be an object.
+    """
 
     label: str
     objects: tuple[Stored, ...]
     cursor: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Direction(StrEnum):
@@ -74,7 +78,11 @@ class TransferState(StrEnum):
 
 @dataclass(frozen=True)
 class TransferAnswer:
-    """How far a transfer is. Objects and bytes count what went over and, among them, what was there already."""
+    """How far a transfer is. Objects and bytes count what went over and, among them, what was there already.
+
+    `goes_on` tells whether the same transfer, begun again, may bring what is missing; `warnings` name what was
+    passed over.
+    """
 
     id: str
     direction: Direction
@@ -88,6 +96,8 @@ class TransferAnswer:
     skipped: int = 0
     problem: str | None = None
     version: int = 0
+    goes_on: bool = True
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

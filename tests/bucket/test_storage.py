@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from aj.base.errors import NotFound, Refused, UserError
+from aj.bucket import mirror
 from aj.bucket import storage as storages
 from aj.bucket.azure import block_size
+from aj.bucket.folder import Folder
+from aj.bucket.scope import Scope
 from aj.bucket.storage import Bytes, Storage, check_name, objects
+from aj.bucket.transfer import Pace
 from aj.model.bucket import Owner
 from tests.bucket.conftest import Make
 
@@ -148,3 +156,78 @@ def test_a_block_grows_with_the_object() -> None:
     assert block_size(1) == 8 * MIB
     assert block_size(2 << 40) * 50_000 >= 2 << 40
     assert block_size(2 << 40) % MIB == 0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """A bucket that is a folder, with one object, beside a folder that is nobody's business."""
+    made = Folder(tmp_path / "buckets", "data")
+    made.create()
+    made.put("good/a", Bytes(b"1"))
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret").write_text("secret")
+    return made
+
+
+@pytest.mark.rule("BK-02")
+def test_what_cannot_be_an_object_is_passed_over_and_told(folder: Folder, tmp_path: Path) -> None:
+    here = os.fsencode(folder.path)
+    for name in (b"bad\nname", b"\xff\xfe", b"dot.", b"good/b\\c"):
+        with open(os.path.join(here, name), "w") as out:
+            out.write("x")
+    os.makedirs(os.path.join(here, b"odd./below"))
+    os.mkfifo(folder.path / "pipe")
+    (folder.path / "link").symlink_to("good/a")
+    folder.put("z", Bytes(b"2"))
+    told: list[str] = []
+    cursor, pages = None, 0
+    while pages == 0 or cursor is not None:
+        page = folder.page("", cursor, 1)
+        told += page.told
+        cursor, pages = page.cursor, pages + 1
+    whys = {words.removeprefix(f"{folder.label}/").partition(" is passed over: ")[::2] for words in told}
+    assert {name for name, _ in whys} == {"bad\\x0aname", "\\xff\\xfe", "dot.", "good/b\\c", "odd.", "pipe", "link"}
+    assert all(words.isprintable() for words in told) and pages == 2
+    assert any("no UTF-8" in why for name, why in whys if name.startswith("\\xff"))
+    brought = mirror.download(Scope(folder), tmp_path / "back", Pace(), notes=tmp_path / "notes")
+    assert (brought.files, len(brought.told)) == (2, len(whys))
+    assert sorted(path.name for path in (tmp_path / "back").rglob("*")) == ["a", "good", "z"]
+    assert [one.name for one in folder.page("good/", None).objects] == ["good/a"]
+    assert len(folder.page("good/", None).told) == 1
+
+
+@pytest.mark.rule("BK-14")
+def test_no_link_leads_out_of_a_bucket(folder: Folder, tmp_path: Path) -> None:
+    (folder.path / "out").symlink_to(tmp_path / "outside")
+    (folder.path / "in").symlink_to("good")
+    (folder.path / "good/deep").symlink_to(tmp_path / "outside")
+    for name in ("out/secret", "in/a", "good/deep/secret"):
+        acts: list[Callable[[], object]] = [
+            lambda name=name: folder.head(name),
+            lambda name=name: folder.read(name, 0, 9),
+            lambda name=name: folder.put(name, Bytes(b"mine")),
+            lambda name=name: folder.put(f"{name}/more/and/more", Bytes(b"mine")),
+            lambda name=name: folder.swap(name, b"mine", None),
+            lambda name=name: folder.remove(name),
+            lambda name=name: folder.page(name, None),
+        ]
+        for act in acts:
+            with pytest.raises(Refused, match="is a link"):
+                act()
+    assert (tmp_path / "outside/secret").read_text() == "secret" and folder.read("good/a", 0, 9) == b"1"
+    assert os.listdir(tmp_path / "outside") == ["secret"]
+    folder.put("out", Bytes(b"in its place"))  # a link itself is replaced and removed, not what it leads to
+    folder.remove("good/deep")
+    assert [one.name for one in folder.page("", None).objects] == ["good/a", "out"]
+    shutil.rmtree(folder.path / ".aj-bucket")
+    (folder.path / ".aj-bucket").symlink_to(tmp_path / "outside")
+    with pytest.raises(Refused, match="is a link"):
+        folder.put("x", Bytes(b"1"))
+    assert os.listdir(tmp_path / "outside") == ["secret"]
+
+
+def test_a_bucket_may_be_a_link_itself(folder: Folder) -> None:
+    (folder.root / "linked").symlink_to(folder.path)
+    linked = Folder(folder.root, "linked")
+    assert linked.put("b/c", Bytes(b"2")).name == "b/c"
+    assert [one.name for one in linked.page("", None).objects] == ["b/c", "good/a"]

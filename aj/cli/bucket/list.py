@@ -46,11 +46,14 @@ def run(opts: Options, ctx: Context) -> int:
 def _objects(opts: Options, ctx: Context, bucket: str, prefix: str) -> tuple[list[Stored], str | None]:
     """Read page after page up to the limit; return the objects, and where the next one begins."""
     objects: list[Stored] = []
+    told: dict[str, None] = {}
     cursor = opts.cursor
     while True:
         left = 5000 if opts.every else opts.limit - len(objects)
         page = ctx.client.buckets.objects(bucket, opts.credentials, prefix=prefix, cursor=cursor, limit=left)
         objects += page.objects
+        told.update(dict.fromkeys(page.warnings))
         cursor = page.cursor
         if cursor is None or (not opts.every and len(objects) >= opts.limit):
+            ctx.tell_warnings(told, code="passed-over")
             return objects, cursor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +71,46 @@ def test_a_folder_goes_into_a_bucket_and_comes_back(live: Shell) -> None:
     assert live("bucket", "download", "training", "x").code == 3
     assert live("bucket", "create", "No Name").code == 2
     assert live("bucket", "create", "s3://x").code == 5
+
+
+@pytest.mark.rule("C-219")
+def test_what_cannot_go_is_named_and_nothing_else_is_kept_back(live: Shell) -> None:
+    live.write("disk/data/a", "1")
+    live.write("up/good", "2")
+    assert live("credentials", "create", "disk", "--kind", "dir", "--root", "disk").code == 0
+    here = live.directory / "disk/data"
+    (here / "dot.").write_text("x")
+    (here / "bad\nname").write_text("x")
+    (here / "etc").symlink_to("/etc")
+    whose = ("--credentials", "disk")
+    listed = live("bucket", "list", "data", *whose)
+    assert listed.code == 0 and "a" in listed.out
+    down = live("bucket", "download", "data", "back", *whose)
+    assert down.code == 0 and (live.directory / "back/a").read_text() == "1"
+    for told in (listed.err, down.err):
+        assert f"{here}/dot. is passed over" in told and "bad\\x0aname" in told and "etc is passed over" in told
+    assert live("bucket", "download", "data", "back", *whose, "--json").json["status"] == "noop"
+    through = live("bucket", "download", "data/etc/hostname", "got", *whose)
+    assert through.code == 5 and "is a link" in through.err and not (live.directory / "got").exists()
+    assert live("bucket", "upload", "up", "data/etc", *whose).code == 1
+    missing = live("bucket", "download", "data/v9", "got", *whose)
+    assert missing.code == 3 and "nothing named v9" in missing.err
+
+    os.mkfifo(live.directory / "pipe")
+    (live.directory / "link").symlink_to("up/good")
+    (live.directory / "up/dot.").write_text("x")
+    for name, words in (("pipe", "no regular file"), ("link", "it is a link"), ("up", "dot.")):
+        ran = live("bucket", "upload", name, "data/new", *whose)
+        assert ran.code == 1 and words in ran.err and "goes on where it was" not in ran.err
+    assert live("bucket", "list", "data/new", "-o", "name", *whose).out.split() == ["new/good"]
+
+
+@pytest.mark.rule("C-174")
+def test_an_account_key_that_is_none_is_refused_and_not_shown(live: Shell, typed: Typing) -> None:
+    typed("this-is-no-key!\n")
+    refused = live("credentials", "create", "work", "--account", "store")
+    assert refused.code == 2 and "base64" in refused.err and "this-is-no-key" not in refused.err + everything(live.home)
+    assert "work" not in live("credentials", "list").out
 
 
 @pytest.mark.rule("C-041", "C-174", "C-219", "BK-14", "BK-15")
