@@ -12,7 +12,8 @@ _PATTERNS = (
     r"(?i)(?P<keep>[?&;](?:sig|se|sp|skoid)=)[^&\s\"']+",
     r"(?i)(?P<keep>\b(?:Bearer|SharedKey)\s+)[A-Za-z0-9._~+/=:-]{8,}",
     r"(?i)(?P<keep>\b(?:AccountKey|SharedAccessKey|SharedAccessSignature)=)[^;\s\"']+",
-    r"(?P<keep>://)[^/@\s:]+:[^/@\s]+(?=@)",
+    r"(?P<keep>://)[^/@\s:\"']*:[^/\s\"']+(?=@)",
+    r"(?i)(?P<keep>\bhttps?://)[^/@\s:\"']+(?=@)",
     r"(?i)(?P<keep>\b[A-Za-z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_KEY|ACCESS_KEY|CREDENTIAL)[A-Za-z0-9_]*[=:]\s*)"
     r"[^\s,;\"']+",
     r"(?i)(?P<keep>--?(?:token|password|api-key|secret)[ =])\S+",

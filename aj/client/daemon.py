@@ -39,6 +39,8 @@ class Daemon:
         """Look how the daemon is; starts nothing. Raises DaemonError when the runtime folder is not private."""
         place = self._line.place
         sight = presence.look(place)
+        if sight.presence is Presence.STOPPED and (who := presence.lingering(place)) is not None:
+            sight = Sight(Presence.LEAVING, who=who, why="it answers no more and has not ended yet")
         hello = sight.hello
         return Status(
             sight.presence,
@@ -72,7 +74,7 @@ class Daemon:
         self._line.forget()
         if sight.presence is Presence.FOREIGN:
             raise presence.foreign(place, sight)
-        who = sight.who or _unreachable(place)
+        who = sight.who or presence.lingering(place)
         if who is None:
             return Stopped("noop", swept=self._sweep(place))
         killed = self._end(place, sight, who, force=force, timeout_s=timeout_s)
@@ -133,11 +135,17 @@ class Daemon:
             if timeout_s is not None and SYSTEM.monotonic() - begun >= timeout_s:
                 raise TimedOut(
                     f"the daemon (process {who.pid}) still runs after {timeout_s:g} s; it takes no new work and"
-                    " leaves when its submission is done",
+                    f" {'leaves when its submission is done' if self._submits(who) else 'is leaving'}",
                     hint="`aj daemon stop --force`",
                     details={"pid": who.pid},
                 )
-            self._line.telling.waiting(f"process {who.pid} finishes the running submission")
+            doing = "finishes the running submission" if self._submits(who) else "is leaving"
+            self._line.telling.waiting(f"process {who.pid} {doing}")
+
+    def _submits(self, who: Identity) -> bool:
+        """Ask whether a submission is what keeps this process."""
+        hello = presence.look(self._line.place).hello
+        return hello is not None and hello.pid == who.pid and hello.busy.tickets_running > 0
 
     def _sweep(self, place: Place) -> bool:
         """Remove what a killed daemon left; whether there was anything."""
@@ -160,12 +168,6 @@ class Daemon:
             finally:
                 line.forget()
         return warnings
-
-
-def _unreachable(place: Place) -> Identity | None:
-    """Return a daemon that lives although nobody answers: one that is leaving, or that lost its socket."""
-    said = place.read()
-    return said.who if said is not None and proc.is_alive(said.who) else None
 
 
 def _kill(who: Identity) -> bool:

@@ -13,6 +13,7 @@ from aj.base.noun import dataclass
 from aj.base.proc import Identity
 from aj.base.settings import Settings
 from aj.net.uds import Answer, Lost, Nonsense, NotSent, Silent, Wire
+from aj.store import lock
 from aj.store.layout import Layout
 from aj.store.runtime import Place
 from aj.version import VERSION
@@ -74,6 +75,14 @@ def _look(place: Place, wire: Wire) -> Sight:
     if why == FULL and said is not None and proc.is_alive(said.who):
         return Sight(Presence.RUNNING, who=said.who, why=why)
     return Sight(Presence.FOREIGN, why=why)
+
+
+def lingering(place: Place) -> Identity | None:
+    """Return the process that is the daemon still or already, although nobody answers; or None."""
+    said, held = place.read(), lock.holder(place.instance_lock)
+    found = [said.who] if said is not None else []
+    found += [Identity(held.pid, held.start_time, held.boot_id)] if held is not None else []
+    return next((who for who in found if proc.is_alive(who)), None)
 
 
 def _read(answer: Answer) -> Sight | None:

@@ -40,7 +40,7 @@ class Log:
             self._redirect()
 
     def hear_others(self) -> None:
-        """Take in what other rooms say by the standard library's `logging`."""
+        """Take in what other rooms say by the standard library's `logging`, and what a thread dies of."""
         import logging
 
         write, levels = self._write, {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning"}
@@ -51,6 +51,12 @@ class Log:
 
         logging.basicConfig(handlers=[Ear()], level=logging.WARNING, force=True)
         logging.getLogger("aj").setLevel(logging.DEBUG)
+        threading.excepthook = self._hear_end
+
+    def _hear_end(self, end: threading.ExceptHookArgs) -> None:
+        """Write what a thread died of; the interpreter itself would write it with every secret in it."""
+        who = end.thread.name if end.thread else "a thread"
+        self.error(f"{who} ended: {end.exc_type.__name__}: {end.exc_value}", end.exc_value)
 
     def debug(self, words: str) -> None:
         """Write what only somebody who looks for a fault wants to know."""

@@ -43,6 +43,7 @@ PREDECESSOR_S = 10.0  # how long one that is leaving may still hold the instance
 LAST_CHANGES_S = 30.0  # how long a change under way may hold up an orderly end
 LAST_ANSWERS_S = 1.0  # answers that are being written; who waits for news is cut off and asks the next daemon
 DOOR_S = 0.2  # for those who had come before the door was closed
+LAST_WORK_S = 20.0  # whatever of the engine hangs then is left as it is
 FORCED_END_S = 4.0  # less than the 5 s after which the one who forces sends KILL
 
 MakeEngine = Callable[[Settings, Folders, Clock], Engine]
@@ -173,7 +174,8 @@ class Daemon:
             return self._end_now()
         self._let_end(lambda: self._gate.changes, LAST_CHANGES_S)
         self._let_end(lambda: self._gate.requests, LAST_ANSWERS_S)
-        self._engine.stop()
+        if not self._stop_engine(LAST_WORK_S):
+            self._log.warning(f"not everything ended within {LAST_WORK_S:g} s: it is left as it is")
         self._owner.release()
         return 0
 
@@ -198,11 +200,16 @@ class Daemon:
         while count() and self._clock.monotonic() < limit:
             self._clock.sleep(0.01)
 
-    def _end_now(self) -> int:
-        """Stop the engine as far as it can be done in time, then end whatever still runs here."""
+    def _stop_engine(self, limit_s: float) -> bool:
+        """Stop the engine; False when it has not stopped at the end of the time."""
         ending = threading.Thread(target=self._engine.stop, name="stop", daemon=True)
         ending.start()
-        ending.join(FORCED_END_S)
+        ending.join(limit_s)
+        return not ending.is_alive()
+
+    def _end_now(self) -> int:
+        """Stop the engine as far as it can be done in time, then end whatever still runs here."""
+        self._stop_engine(FORCED_END_S)
         self._log.info("ended at once")
         os._exit(0)
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import field
 from enum import StrEnum
+from pathlib import PurePath
 from urllib.parse import urlsplit
 
 from aj.base.noun import dataclass
 
 COMMAND, WEBHOOK, DESKTOP = "cmd", "webhook", "desktop"
+PORTS = range(1, 65536)
+_ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=.*", re.ASCII | re.DOTALL)
+_PROGRAM = re.compile(r"[A-Za-z0-9_.+/-]+", re.ASCII)
+_NAME = r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?"
+_HOST = re.compile(rf"({_NAME}(\.{_NAME})*|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -19,9 +27,9 @@ class Way:
     value: str = field(default="", repr=False)
 
     def __str__(self) -> str:
-        """Write it for eyes: of a command its first word, of an address its host."""
+        """Write it for eyes: of a command its program's name, of an address its host."""
         if self.kind == COMMAND:
-            return f"cmd:{self.value.split()[0]}"
+            return f"cmd:{_program(self.value)}"
         if self.kind == WEBHOOK:
             return f"webhook:{urlsplit(self.value).hostname}"
         return self.kind
@@ -35,11 +43,53 @@ def way(word: str) -> Way:
     if kind == COMMAND and value.strip():
         return Way(COMMAND, value.strip())
     if kind == WEBHOOK:
-        parts = urlsplit(value)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("an address is due: webhook:https://HOST/PATH")
+        _refuse_bad_address(value)
         return Way(WEBHOOK, value)
     raise ValueError("cmd:LINE, webhook:URL or desktop is due")
+
+
+def _program(line: str) -> str:
+    """Return the name of the program that a command line runs, or `…` where it is not plain to see.
+
+    What is assigned to variables before it may be a secret, and so may anything that only looks like a program.
+    """
+    words = shlex.shlex(line, posix=True, punctuation_chars=True)
+    words.whitespace_split, words.commenters = True, ""
+    try:
+        first = next((word for word in words if word.strip("();<>|&") and not _ASSIGNED.fullmatch(word)), "")
+    except ValueError:  # a quote that never ends
+        return "…"
+    return PurePath(first).name if _PROGRAM.fullmatch(first) else "…"
+
+
+def _refuse_bad_address(value: str) -> None:
+    """Raise ValueError, which shows nothing of it, when no request could ever go to an address."""
+    scheme, between, rest = value.partition("://")
+    place = re.split(r"[/?]", rest, maxsplit=1)[0]
+    if re.search(r"[^\x21-\x7e]", value):
+        raise ValueError("the address holds a space, a line break or a letter outside ASCII: write it as %XX")
+    if "@" in place:
+        raise ValueError("the address holds a user or a password: a web hook gets none, leave it out")
+    if not between or scheme.lower() not in ("http", "https") or not place:
+        raise ValueError("an address is due: webhook:https://HOST/PATH")
+    if not _HOST.fullmatch(place) or not _is_ipv6(place):
+        raise ValueError("the address names no host: webhook:https://HOST/PATH or webhook:https://[IPV6]/PATH")
+    port = re.search(r":([0-9]+)\Z", place)
+    if port and (len(port[1]) > 5 or int(port[1]) not in PORTS):
+        raise ValueError("the address has a port that is none: 1 to 65535 is due")
+
+
+def _is_ipv6(place: str) -> bool:
+    """Tell whether what stands in brackets is an address; without brackets there is nothing to tell."""
+    import ipaddress  # few hooks name one
+
+    if not place.startswith("["):
+        return True
+    try:
+        ipaddress.IPv6Address(place[1:].partition("]")[0])
+    except ValueError:
+        return False
+    return True
 
 
 class Delivery(StrEnum):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import re
 from urllib.parse import unquote, urlsplit
 
+from aj.base import redact
 from aj.base.errors import ConfigError
 from aj.base.settings import Settings
 from aj.net.origin import Origin
@@ -37,8 +39,19 @@ def chosen(settings: Settings, scheme: str) -> str | None:
     if proxy is None:
         return None
     whole = proxy if "://" in proxy else f"http://{proxy}"
-    if urlsplit(whole).scheme not in ("http", "https") or not urlsplit(whole).hostname:
-        raise ConfigError(f"{name} names no proxy", hint=f"export {name}=http://HOST:PORT")
+    try:
+        parts = urlsplit(whole)
+        place = Origin.parse(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}")
+        is_plain = not re.search(r"[^\x21-\x7e]", whole) and not place.has_wildcard
+    except ValueError:
+        is_plain = False
+    if not is_plain:  # what is wrong with it is not said: anything of it may be a piece of its password
+        raise ConfigError(
+            f"{name} names no proxy: an address without spaces is due, with a host and a port of 1 to 65535",
+            hint=f"export {name}=http://HOST:PORT",
+        )
+    for secret in (parts.password or "", unquote(parts.password or "")):
+        redact.hide(secret)
     return whole
 
 

@@ -90,7 +90,7 @@ def schemas() -> Mapping[str, Schema]:
     """Return the schemas of the documents of this room."""
     maybe_text, maybe_whole = schema.maybe(schema.TEXT), schema.maybe(schema.WHOLE)
     one = schema.record(
-        state=schema.one_of("running", "stopped", "hung", "foreign"),
+        state=schema.one_of("running", "stopped", "leaving", "hung", "foreign"),
         version=maybe_text,
         pid=maybe_whole,
         uptime_s=schema.maybe(schema.NUMBER),

@@ -14,6 +14,7 @@ class Presence(StrEnum):
 
     RUNNING = "running"
     STOPPED = "stopped"
+    LEAVING = "leaving"  # nobody answers any more, and the process has not ended yet
     HUNG = "hung"
     FOREIGN = "foreign"
 

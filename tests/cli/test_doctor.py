@@ -194,6 +194,7 @@ def test_unknown_outcomes_and_damaged_files(aj: Shell) -> None:
     ("variables", "check", "words"),
     [
         ({"HTTPS_PROXY": "ftp://x"}, "proxy", "names no proxy"),
+        ({"HTTPS_PROXY": "http://u:pw@badhost:99999"}, "proxy", "HTTPS_PROXY names no proxy"),
         ({"SSL_CERT_FILE": "/nowhere.pem"}, "certificates", "No such file"),
         ({"AZURE_CLIENT_SECRET": "hunter2"}, "azure sign-in", "AZURE_CLIENT_ID and AZURE_TENANT_ID"),
         ({"KUBECONFIG": "/nowhere"}, "kubeconfig", "no such file"),

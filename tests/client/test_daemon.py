@@ -91,6 +91,31 @@ def test_a_stop_waits_for_what_runs_and_says_so(
     assert states == {"0" * 8: TicketState.COMPLETED, "1" * 8: TicketState.QUEUED}
 
 
+@pytest.mark.rule("WA-05")
+def test_one_that_hangs_while_it_leaves_is_seen_and_no_submission_is_blamed(
+    small: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemons, "TELL_S", 0.1)
+    small.start()
+    who = small.who
+    assert who is not None
+    hang = small.home.folders.state / "small" / "hang"
+    hang.touch()
+    told: queue.Queue[str] = queue.Queue()
+    client = small.client(telling=Telling(waiting=told.put))
+    with pytest.raises(TimedOut, match="is leaving"):
+        client.daemon.stop(timeout_s=0.5)
+    assert told.get(timeout=LIMIT_S) == f"process {who.pid} is leaving"
+    while (status := client.daemon.status()).presence is Presence.RUNNING:
+        pass
+    assert (status.presence, status.pid) == (Presence.LEAVING, who.pid)
+    with pytest.raises(TimedOut):
+        client.daemon.stop(timeout_s=0.2)
+    hang.unlink()
+    assert proc.wait_gone(who, LIMIT_S)
+    assert client.daemon.status().presence is Presence.STOPPED
+
+
 @pytest.mark.rule("C-223", "C-076")
 def test_a_stop_with_a_time_leaves_what_runs(small: RunningDaemon, tmp_path: Path) -> None:
     client = small.client()

@@ -8,7 +8,7 @@
     dies-before   the daemon is killed before it accepts
     dies-after    the daemon is killed after it has accepted and before it answers
 
-As a program it is the daemon itself, in the place of the product's.
+A file `hang` in its folder holds up its end. As a program it is the daemon itself, in the place of the product's.
 """
 
 from __future__ import annotations
@@ -193,6 +193,7 @@ class SmallEngine:
             return self._changed.wait_for(lambda: not self.busy().tickets_running, timeout_s)
 
     def stop(self) -> None:
+        self._until(lambda: not (self._folder / "hang").exists())
         self.hub.close()
 
     def _count(self, state: TicketState) -> int:

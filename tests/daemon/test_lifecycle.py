@@ -10,9 +10,12 @@ import pytest
 
 from aj.base.clock import SYSTEM
 from aj.base.errors import DaemonError
-from aj.daemon.lifecycle import Gate, Lifecycle
+from aj.daemon import serve
+from aj.daemon.lifecycle import DRAINED, Gate, Lifecycle
 from aj.daemon.log import Log
 from aj.model.ticket import Mode
+from aj.store import lock
+from aj.store.runtime import Place
 from aj.wire.messages import Submission
 from tests.conftest import Home, MovedClock
 from tests.daemon.small import SmallEngine, spec
@@ -134,3 +137,27 @@ def test_asking_twice_is_not_forcing(engine: SmallEngine, log: Log) -> None:
 def test_it_does_not_stay_where_nobody_can_reach_it(engine: SmallEngine, log: Log) -> None:
     life = Lifecycle(engine, Gate(SYSTEM), log, idle_s=0.05 * 4, is_reachable=lambda: False)
     assert life.wait() == "stopped"
+
+
+class Hanging(SmallEngine):
+    """An engine that never stops."""
+
+    def stop(self) -> None:
+        threading.Event().wait()
+
+
+@pytest.mark.rule("WA-05")
+@pytest.mark.usefixtures("real_clock")
+def test_an_engine_that_hangs_does_not_keep_the_process(
+    home: Home, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert serve.LAST_WORK_S <= 30
+    monkeypatch.setattr(serve, "LAST_WORK_S", 0.05)
+    place = Place(home.layout)
+    engine = Hanging(home.settings, home.folders, SYSTEM)
+    daemon = serve.Daemon(place, engine, log, SYSTEM, home.settings, lock.own(place.instance_lock, "daemon"))  # type: ignore[arg-type]
+    daemon._lifecycle.drained.set()
+    daemon._lifecycle._ring(DRAINED)
+    assert daemon.run() == 0
+    assert "not everything ended within 0.05 s" in (tmp_path / "log").read_text()
+    assert lock.living_holder(place.instance_lock) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,25 @@ def broken() -> Exception:
         raise KeyError("x")
     except KeyError as error:
         return error
+
+
+@pytest.mark.rule("WA-04")
+@pytest.mark.parametrize("debug", [False, True])
+def test_what_a_thread_dies_of_stands_there_without_credentials(
+    tmp_path: Path, clock: MovedClock, monkeypatch: pytest.MonkeyPatch, debug: bool
+) -> None:
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    Log(tmp_path / "daemon.log", clock, debug=debug).hear_others()
+
+    def die() -> None:
+        raise KeyError("http://ada:pass-word@host:99999")
+
+    thread = threading.Thread(target=die, name="watches")
+    thread.start()
+    thread.join()
+    text = (tmp_path / "daemon.log").read_text()
+    assert "error watches ended: KeyError: 'http://***@host:99999'" in text and "pass-word" not in text
+    assert ("Traceback" in text) is debug
 
 
 @pytest.mark.rule("C-091")

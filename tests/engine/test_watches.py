@@ -20,6 +20,7 @@ from aj.model.json import Json
 from aj.model.state import JobState
 from aj.model.ticket import Outcome, Submitted, TicketState
 from aj.model.watch import Delivery, Sighting, Watch, Way, way
+from aj.net.origin import Origin
 from aj.store import watches as store
 from aj.wire.watch import WatchWish
 from tests.cli import seed
@@ -432,6 +433,60 @@ def test_a_way_that_is_none_is_refused(world: World) -> None:
         world.watches().add("p", None, WatchWish("a", "a", None, ("mail:x",)))
     assert not world.home.layout.watches.exists()
     assert repr(way("webhook:https://h/secret")).count("secret") == 0
+
+
+@pytest.mark.rule("WA-06")
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("SLACK=xoxb-secret true", "true"),
+        ("A=secret B='secret secret' /opt/bin/tell secret", "tell"),
+        ('A="secret secret"; tell', "tell"),
+        ("A=secret;echo secret", "echo"),
+        ("A=secret", "…"),
+        ("A='secret", "…"),
+        ("A=`cat secret` true", "…"),
+        ('"secret words" x', "…"),
+        ("$secret x", "…"),
+        (">/tmp/secret A=secret", "secret"),  # a file is no secret
+        ("mail -s 'x' me", "mail"),
+        ("# secret", "…"),
+    ],
+)
+def test_of_a_command_the_name_of_its_program_alone_is_shown(line: str, shown: str) -> None:
+    assert str(way(f"cmd:{line}")) == f"cmd:{shown}"
+
+
+@pytest.mark.rule("WA-07")
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        *((f"https://{place}/x", "a user or a password") for place in ("u:secret@h", "secret@h", "u:secret@[::1]")),
+        *(
+            (f"https://{place}/secret", "a port")
+            for place in ("h:99999", "h:0", "[::1]:65536", "h:000080", "h:" + "9" * 5000)
+        ),
+        *((f"https://h/{tail}", "a space") for tail in ("a secret", "secret\n", "\tsecret", "secrét", "a\0secret")),
+        *(
+            (f"https://{place}/x", "no host")
+            for place in ("::1", "[::1", "h:", "h:port", "-h", "[:::::]", "h#secret", "h\\x")
+        ),
+        *((one, "an address is due") for one in ("ftp://h/x", "https:///x", "h/x", "", "https://")),
+    ],
+)
+def test_a_web_hook_that_can_never_work_is_refused(address: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words) as error:
+        way(f"webhook:{address}")
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.rule("WA-07")
+@pytest.mark.parametrize(
+    "address", ["https://h", "http://127.0.0.1:8080/a?b=c", "https://[::1]:9/x", "HTTPS://A-b.example:65535/x#y"]
+)
+def test_a_web_hook_that_is_taken_is_an_address_of_the_door(address: str) -> None:
+    assert Origin.of_url(way(f"webhook:{address}").value).port
+    assert str(way(f"webhook:{address}")).startswith("webhook:")
 
 
 def test_a_watch_is_private_on_disk(world: World) -> None:

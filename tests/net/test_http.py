@@ -594,6 +594,38 @@ def test_hosts_without_proxy(exempt: str, url: str, is_direct: bool) -> None:
     assert found == (None if is_direct else "http://proxy.example:8080")
 
 
+@pytest.mark.rule("A-010", "WA-04")
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        *("http://ada:pass-word@badhost:99999", "http://ada:pass-word@host:0", "http://ada:pass-word@host:port"),
+        *("http://ada:pass-word@", "http://ada:pass-word@:80", "http://ada:pass-word@my host:80"),
+        *("ada:pass-word@host:99999", "http://ada:pass-word@[::1", "http://ada:pass-word@*.x:80", "http://\nada@x"),
+        "http://ada:pass/word@host:80",
+    ],
+)
+def test_a_proxy_with_which_nothing_can_work_is_told_by_its_variable(proxy: str) -> None:
+    with pytest.raises(ConfigError, match="HTTPS_PROXY names no proxy") as error:
+        proxies.of(Settings({"HTTPS_PROXY": proxy}), Origin.parse("a.example"))
+    assert "ada" not in str(error.value) and "word" not in str(error.value)
+
+
+@pytest.mark.rule("WA-04")
+def test_the_password_of_a_proxy_in_use_is_hidden_wherever_it_appears() -> None:
+    proxies.of(Settings({"HTTPS_PROXY": "http://ada:s%40fe-pass-word@host:80"}), Origin.parse("a.example"))
+    assert redact.text("it is s%40fe-pass-word or s@fe-pass-word") == "it is *** or ***"
+
+
+@pytest.mark.rule("WA-04")
+@pytest.mark.parametrize(
+    "address", ["http://u:p@ss@host:9/x", "https://ghp_token@host/x", "socks5://:pass@host", "ftp://u:p@host"]
+)
+def test_credentials_of_any_address_are_masked(address: str) -> None:
+    scheme, _, rest = address.partition("://")
+    told = redact.text(f"Failed to parse: {address}, port out of range")
+    assert told == f"Failed to parse: {scheme}://***@{rest.rpartition('@')[2]}, port out of range"
+
+
 @pytest.mark.rule("A-010")
 def test_a_proxy_that_is_none_is_told_without_its_password() -> None:
     with pytest.raises(ConfigError, match="HTTPS_PROXY names no proxy") as error:

@@ -11,7 +11,7 @@ from aj.wire.daemon import Presence
 if TYPE_CHECKING:
     from aj.cli.context import Context
 
-CODES = {Presence.RUNNING: 0, Presence.STOPPED: 3, Presence.HUNG: 7, Presence.FOREIGN: 7}
+CODES = {Presence.RUNNING: 0, Presence.STOPPED: 3, Presence.LEAVING: 3, Presence.HUNG: 7, Presence.FOREIGN: 7}
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Options:
 
 
 def run(opts: Options, ctx: Context) -> int:
-    """Print its state: 0 running, 3 not running, 7 hung or a stranger at its socket."""
+    """Print its state: 0 running, 3 not running or just leaving, 7 hung or a stranger at its socket."""
     found = ctx.client.daemon.status()
     if found.drift:
         ctx.tell_drift(found.drift)

@@ -111,10 +111,21 @@ def test_a_watch_goes_with_a_submission_that_fails(live: Shell) -> None:
     assert live("watch", "list").err == "no watches\n"
 
 
-@pytest.mark.parametrize("word", ["mail:x", "webhook:ftp://x", "cmd:", "", "webhook:"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        "mail:x",
+        "webhook:ftp://x",
+        "cmd:",
+        "",
+        "webhook:",
+        "webhook:https://u:hunter2@h/",
+        "webhook:https://h:99999/hunter2",
+    ],
+)
 def test_a_way_that_is_none_is_refused_before_anything_is_submitted(aj: Shell, word: str) -> None:
     ran = aj("run", "-t", "local", "--notify", word, "true")
-    assert (ran.code, "`--notify`" in ran.err) == (2, True)
+    assert (ran.code, "`--notify`" in ran.err, "hunter2" in ran.err) == (2, True, False)
 
 
 def test_a_command_sees_the_change_and_no_secret(live: Shell) -> None:
