@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from pathlib import Path
@@ -235,14 +234,26 @@ def test_a_download_that_fails_notes_only_what_it_put_there(
     assert (root / "b").read_text() == "b"
 
 
-def test_two_downloads_of_one_file_do_not_share_its_part(tmp_path: Path, root: Path) -> None:
+def test_two_downloads_of_one_file_do_not_share_its_part(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = Folder(tmp_path / "buckets", "data")
     made.create()
     made.put("a", Bytes(b"one"))
-    with fetch.part_of(root / "a").open("wb") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(Refused, match="another download"):
-            bring(made, made.head("a"), root / "a", Pace(), Progress())
+    (tmp_path / "linked").symlink_to(root)
+    refused: list[str] = []
+    really = Folder.read
+
+    def read(self: Folder, *words: object) -> bytes:
+        with pytest.raises(Refused, match="another download") as busy:
+            bring(made, made.head("a"), tmp_path / "linked/a", Pace(), Progress())
+        refused.append(busy.value.code)
+        return really(self, *words)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "read", read)
+        bring(made, made.head("a"), root / "a", Pace(), Progress())
+    assert refused == ["busy"] and (root / "a").read_bytes() == b"one"
     bring(made, made.head("a"), root / "a", Pace(), Progress())
     assert os.listdir(root) == ["a"]
 
