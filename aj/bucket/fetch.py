@@ -14,7 +14,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -210,14 +210,18 @@ def _check(count: int, due: int, name: str) -> None:
         raise Refused(f"{name} was changed meanwhile: {count} bytes came where {due} were expected", code="conflict")
 
 
-def is_part(name: str) -> bool:
-    """Tell whether a file is one of a download on its way."""
-    return name.startswith(".") and (PART in name)
-
-
 def is_ours(name: str) -> bool:
     """Tell whether a name is one that only a download on its way gives: no object may come or go under it."""
     return _OURS.match(name.rpartition("/")[2]) is not None
+
+
+def sweep(folder: Path, due: Set[Path]) -> None:
+    """Remove the parts in a folder that are none of `due`, with what is noted of them."""
+    # a leftover does no harm: the next sweep finds it again
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if is_ours(entry.name) and folder / f"{entry.name.partition(PART)[0]}{PART}" not in due:
+                os.unlink(entry.path)
 
 
 def clear(folder: Path, keep: Sequence[str] = ()) -> None:

@@ -268,6 +268,21 @@ def test_what_a_broken_download_left_is_no_file_to_upload(tmp_path: Path, root: 
     assert len(done.left) == 1 and "download that broke off" in done.left[0]
 
 
+@pytest.mark.rule("BK-02")
+def test_an_exact_download_keeps_the_parts_of_its_objects_and_no_others(tmp_path: Path, root: Path) -> None:
+    made = Folder(tmp_path / "buckets", "data")
+    made.create()
+    made.put("d/a", Bytes(b"1"))
+    (root / "d").mkdir()
+    mine, gone = fetch.part_of(root / "d/a"), fetch.part_of(root / "d/gone")
+    for path in (mine, gone, root / ".old.aj-part", gone.with_name(f"{gone.name}.json")):
+        path.write_text("half")
+    mirror._drop_others(root, {"d/a"})
+    assert [path.relative_to(root) for path in root.rglob("*")] == [Path("d"), mine.relative_to(root)]
+    mirror.download(made, root, Pace(), notes=tmp_path / "notes", exact=True)
+    assert os.listdir(root / "d") == ["a"] and (root / "d/a").read_text() == "1"
+
+
 def test_what_is_no_file_is_not_opened_as_one(root: Path) -> None:
     os.mkfifo(root / "pipe")
     (root / "link").symlink_to("/etc/hostname")
