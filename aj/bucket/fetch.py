@@ -2,20 +2,19 @@
 
 The file appears under its name when it is whole. Beside it lie, until then, its bytes (`.HASH.aj-part`) and, of a
 large one, the ranges that are there (`.HASH.aj-part.json`), good for as long as the object stays the same. The hash is
-that of the whole name, so every file has a part of its own, whose name is short; and one download at a time holds it.
+that of the whole name, so every file has a part of its own, whose name is short; one download at a time writes to it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import os
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -30,6 +29,8 @@ RANGE = 8 << 20  # bytes of one request
 AT_ONCE = 4  # ranges of one object
 PART = ".aj-part"
 _OURS = re.compile(r"\.[0-9a-f]{32}\.aj-part(?:\.json|\.new)?\Z")
+_HELD: set[str] = set()  # the parts that are written to just now
+_GUARD = threading.Lock()
 State = tuple[int, int, int]  # of a file: its size, when it was last changed in nanoseconds, and its inode
 
 
@@ -58,18 +59,8 @@ def fetch(storage: Storage, found: Stored, target: Path, pace: Pace, progress: P
     part = part_of(target)
     try:
         target.parent.mkdir(mode=atomic.FOLDER_MODE, parents=True, exist_ok=True)
-        handle = _hold(part, target)
-        try:
-            _fill(storage, found, handle, part, pace, progress)
-            os.fchmod(handle, look.mode)
-            stamp = found.stamp if look.mtime_ns is None else look.mtime_ns
-            stamp = int(found.modified_at * 1e9) if stamp is None else stamp
-            os.utime(handle, ns=(stamp, stamp))
-            os.replace(part, target)
-            _notes(part).unlink(missing_ok=True)
-            return _put_there(handle, found, target)
-        finally:
-            os.close(handle)
+        with _held(part, target):
+            return _bring(storage, found, target, part, pace, progress, look)
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             words = f"{found.name}: a file cannot have so long a name here"
@@ -77,31 +68,36 @@ def fetch(storage: Storage, found: Stored, target: Path, pace: Pace, progress: P
         raise atomic.cannot_write(target, error) from error
 
 
-def _hold(part: Path, target: Path) -> int:
-    """Open a part for this download alone. Raises Refused while another one holds it, OSError."""
-    while True:
-        handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, atomic.FILE_MODE)
-        try:
-            _lock(handle)
-            if _is_at(handle, part):
-                return handle  # else whoever held it before has just given it its name
-        except BlockingIOError:
-            os.close(handle)
-            raise Refused(f"{target} is brought by another download just now", code="busy") from None
-        except BaseException:
-            os.close(handle)
-            raise
+def _bring(
+    storage: Storage, found: Stored, target: Path, part: Path, pace: Pace, progress: Progress, look: Look
+) -> State:
+    handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, atomic.FILE_MODE)
+    try:
+        _fill(storage, found, handle, part, pace, progress)
+        os.fchmod(handle, look.mode)
+        stamp = found.stamp if look.mtime_ns is None else look.mtime_ns
+        stamp = int(found.modified_at * 1e9) if stamp is None else stamp
+        os.utime(handle, ns=(stamp, stamp))
+        os.replace(part, target)
+        _notes(part).unlink(missing_ok=True)
+        return _put_there(handle, found, target)
+    finally:
         os.close(handle)
 
 
-def _lock(handle: int) -> None:
+@contextlib.contextmanager
+def _held(part: Path, target: Path) -> Iterator[None]:
+    """Keep a part to one download; one daemon carries them all. Raises Refused while another one holds it."""
+    name = f"{os.path.realpath(part.parent)}/{part.name}"
+    with _GUARD:
+        if name in _HELD:
+            raise Refused(f"{target} is brought by another download just now", code="busy")
+        _HELD.add(name)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except OSError as error:
-        if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # some network file systems have no locks
-            raise
+        yield
+    finally:
+        with _GUARD:
+            _HELD.discard(name)
 
 
 def _is_at(handle: int, path: Path) -> bool:
@@ -214,14 +210,18 @@ def _check(count: int, due: int, name: str) -> None:
         raise Refused(f"{name} was changed meanwhile: {count} bytes came where {due} were expected", code="conflict")
 
 
-def is_part(name: str) -> bool:
-    """Tell whether a file is one of a download on its way."""
-    return name.startswith(".") and (PART in name)
-
-
 def is_ours(name: str) -> bool:
     """Tell whether a name is one that only a download on its way gives: no object may come or go under it."""
     return _OURS.match(name.rpartition("/")[2]) is not None
+
+
+def sweep(folder: Path, due: Set[Path]) -> None:
+    """Remove the parts in a folder that are none of `due`, with what is noted of them."""
+    # a leftover does no harm: the next sweep finds it again
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if is_ours(entry.name) and folder / f"{entry.name.partition(PART)[0]}{PART}" not in due:
+                os.unlink(entry.path)
 
 
 def clear(folder: Path, keep: Sequence[str] = ()) -> None:

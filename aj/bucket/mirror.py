@@ -348,11 +348,14 @@ def _check_places(found: Sequence[Stored]) -> None:
 
 
 def _drop_others(root: Path, names: set[str]) -> None:
-    """Remove what is not in the bucket."""
+    """Remove what is not in the bucket; of downloads that broke off what belongs to an object stays."""
     tree = scan.scan(root)
     for file in (*(file.name for file in tree.files), *(name for name, _ in tree.links)):
-        if file not in names and not fetch.is_part(file.rpartition("/")[2]):
+        if file not in names:
             (root / file).unlink(missing_ok=True)
+    due = {fetch.part_of(root / name) for name in names}
+    for folder in ("", *tree.folders):
+        fetch.sweep(root / folder, due)
     for folder in reversed(tree.folders):
         try:
             (root / folder).rmdir()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from pathlib import Path
@@ -235,14 +234,26 @@ def test_a_download_that_fails_notes_only_what_it_put_there(
     assert (root / "b").read_text() == "b"
 
 
-def test_two_downloads_of_one_file_do_not_share_its_part(tmp_path: Path, root: Path) -> None:
+def test_two_downloads_of_one_file_do_not_share_its_part(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = Folder(tmp_path / "buckets", "data")
     made.create()
     made.put("a", Bytes(b"one"))
-    with fetch.part_of(root / "a").open("wb") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(Refused, match="another download"):
-            bring(made, made.head("a"), root / "a", Pace(), Progress())
+    (tmp_path / "linked").symlink_to(root)
+    refused: list[str] = []
+    really = Folder.read
+
+    def read(self: Folder, *words: object) -> bytes:
+        with pytest.raises(Refused, match="another download") as busy:
+            bring(made, made.head("a"), tmp_path / "linked/a", Pace(), Progress())
+        refused.append(busy.value.code)
+        return really(self, *words)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "read", read)
+        bring(made, made.head("a"), root / "a", Pace(), Progress())
+    assert refused == ["busy"] and (root / "a").read_bytes() == b"one"
     bring(made, made.head("a"), root / "a", Pace(), Progress())
     assert os.listdir(root) == ["a"]
 
@@ -255,6 +266,21 @@ def test_what_a_broken_download_left_is_no_file_to_upload(tmp_path: Path, root: 
     done = Upload(made, root).round(Pace())
     assert [one.name for one in objects(made)] == [".mine.aj-part"]
     assert len(done.left) == 1 and "download that broke off" in done.left[0]
+
+
+@pytest.mark.rule("BK-02")
+def test_an_exact_download_keeps_the_parts_of_its_objects_and_no_others(tmp_path: Path, root: Path) -> None:
+    made = Folder(tmp_path / "buckets", "data")
+    made.create()
+    made.put("d/a", Bytes(b"1"))
+    (root / "d").mkdir()
+    mine, gone = fetch.part_of(root / "d/a"), fetch.part_of(root / "d/gone")
+    for path in (mine, gone, root / ".old.aj-part", gone.with_name(f"{gone.name}.json")):
+        path.write_text("half")
+    mirror._drop_others(root, {"d/a"})
+    assert [path.relative_to(root) for path in root.rglob("*")] == [Path("d"), mine.relative_to(root)]
+    mirror.download(made, root, Pace(), notes=tmp_path / "notes", exact=True)
+    assert os.listdir(root / "d") == ["a"] and (root / "d/a").read_text() == "1"
 
 
 def test_what_is_no_file_is_not_opened_as_one(root: Path) -> None:
