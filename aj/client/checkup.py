@@ -111,7 +111,10 @@ def _project(settings: Settings, directory: Path) -> Finding:
 
 def _settings(settings: Settings, layout: Layout, directory: Path) -> Iterator[Finding]:
     found, broken = config.survey(layout, _found_project(settings, directory), settings)
-    faults = [finding.failed("settings", str(error), error.hint) for error in broken]
+    # the way here is no news here
+    faults = [
+        finding.failed("settings", str(error), (error.hint or "").partition("; `aj doctor`")[0]) for error in broken
+    ]
     for setting in found.all():
         try:
             config.checked(setting)

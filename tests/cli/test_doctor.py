@@ -55,7 +55,7 @@ def test_settings_are_told_with_file_and_line(aj: Shell) -> None:
     assert told["verdict"] == "warning" and "AJ_OUTPTU" in told["message"]
 
 
-@pytest.mark.rule("C-051c")
+@pytest.mark.rule("C-05A")
 @pytest.mark.parametrize("words", [("doctor",), ("-v", "doctor"), ("doctor", "-o", "yaml")])
 def test_files_that_are_no_toml_hide_no_other_check(aj: Shell, words: tuple[str, ...]) -> None:
     project = aj.write(".azure_jobs/aj.toml", "template =\n")
@@ -72,7 +72,7 @@ def test_files_that_are_no_toml_hide_no_other_check(aj: Shell, words: tuple[str,
     assert f"{user}:2:6: not UTF-8" in ran.out
 
 
-@pytest.mark.rule("C-051c")
+@pytest.mark.rule("C-05A")
 def test_the_error_of_another_command_names_the_file_and_the_way_to_all_faults(aj: Shell) -> None:
     aj.write(".azure_jobs/aj.toml", "template =\n")
     ran = aj("list")
@@ -83,7 +83,7 @@ def test_the_error_of_another_command_names_the_file_and_the_way_to_all_faults(a
     )
 
 
-@pytest.mark.rule("C-051c")
+@pytest.mark.rule("C-05A")
 @pytest.mark.parametrize(
     ("variables", "check"),
     [
@@ -105,7 +105,7 @@ def test_a_variable_that_cannot_be_read_is_a_finding(aj: Shell, variables: dict[
     assert "damaged files" in ran.out
 
 
-@pytest.mark.rule("C-051c")
+@pytest.mark.rule("C-05A")
 def test_folders_that_are_not_absolute_are_told_all_at_once(aj: Shell) -> None:
     ran = aj.home.aj("doctor", "-o", "json", PATH="/usr/bin:/bin", AJ_STATE_DIR="a", AJ_CACHE_DIR="b")
     found = [one["message"] for one in json.loads(ran.out)["items"] if one["check"] == "variables" and not one["ok"]]
@@ -113,7 +113,7 @@ def test_folders_that_are_not_absolute_are_told_all_at_once(aj: Shell) -> None:
     assert all("is not an absolute path; the default is looked at" in words for words in found)
 
 
-@pytest.mark.rule("C-051c")
+@pytest.mark.rule("C-05A")
 def test_a_state_that_is_damaged_all_over_is_told_file_by_file(aj: Shell) -> None:
     layout, key = aj.home.layout, aj.home.project().key
     for path in (
@@ -134,7 +134,7 @@ def test_a_state_that_is_damaged_all_over_is_told_file_by_file(aj: Shell) -> Non
     assert [one["check"] for one in ran.json["items"]][-1] == "certificates"
 
 
-@pytest.mark.rule("C-051c")
+@pytest.mark.rule("C-05A")
 def test_what_nobody_expected_is_a_finding_too(aj: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(layout: object) -> list[str]:
         raise KeyError("tickets")
@@ -149,7 +149,7 @@ def test_what_nobody_expected_is_a_finding_too(aj: Shell, monkeypatch: pytest.Mo
     assert found["disk"]["message"].endswith("Permission denied") and "ls -ld" in found["disk"]["hint"]
 
 
-@pytest.mark.rule("C-051c")
+@pytest.mark.rule("C-05A")
 def test_no_home_no_folder_and_no_state(aj: Shell, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -164,7 +164,7 @@ def test_no_home_no_folder_and_no_state(aj: Shell, tmp_path: Path) -> None:
     assert "is no folder" in told["state folder"]["message"]
 
 
-@pytest.mark.rule("C-051c")
+@pytest.mark.rule("C-05A")
 def test_a_project_that_is_a_file(outside: Shell) -> None:
     outside.write(".azure_jobs", "")
     found = faults(outside, 1)

@@ -18,7 +18,7 @@ FAMILIES = {
     "SB": 5, "LC": 23, "DA": 5, "SP": 8, "CO": 5, "OP": 7, "AG": 17, "SC": 14, "WA": 7,
     "T": 76,
 }  # fmt: skip
-FORM = re.compile(r"(?:(?P<letter>[CAV])-\d\d[0-9A-Z][bc]?|(?P<letters>[A-Z]{2})-\d\db?|(?P<trouble>T)\d{2,3})")
+FORM = re.compile(r"(?:(?P<letter>[CAV])-\d\d[0-9A-Z]b?|(?P<letters>[A-Z]{2})-\d\d|(?P<trouble>T)\d{2,3})")
 LONGEST = 160  # a sentence that fits a terminal beside its id, twice folded
 
 

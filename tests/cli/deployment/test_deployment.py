@@ -101,7 +101,7 @@ def test_what_answers_others_all_the_time_is_a_deployment(live: Shell, loopback:
     _until(lambda: word() is None)
 
 
-@pytest.mark.rule("WK-04b")
+@pytest.mark.rule("WK-05")
 def test_a_replica_that_crashes_tells_its_last_words_and_where_its_log_is(live: Shell) -> None:
     program = "import sys; print('begun'); sys.exit('no model at /nowhere')"
     assert live("deployment", "create", "bad", "--", sys.executable, "-c", program).code == 0
