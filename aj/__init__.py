@@ -272,6 +272,7 @@ engine/  what the product does; only inside the daemon
     means          What a submission needs of the house
     native         What the services of Azure need of this house
     notify         Notices on their way out of this machine's memory
+    outbox         Notices on their way out, apart from whoever looks
     pins           What the tag of an image means at this moment
     programs       Programs that run for a submission
     quota          Quota: what is left of virtual clusters, of the machine families of subscriptions

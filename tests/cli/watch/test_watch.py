@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -201,3 +202,22 @@ def test_a_notice_that_was_on_its_way_when_the_daemon_was_killed_is_unsure_in_th
     live("daemon", "start")
     (row,) = live("watch", "list", "--json").json["items"]
     assert (row["id"], row["delivery"]) == (job, "unsure")
+
+
+@pytest.mark.rule("WA-02", "WA-05")
+def test_a_hook_that_never_answers_delays_no_other_way_and_not_the_end_of_the_daemon(
+    live: Shell, loopback: None
+) -> None:
+    out = live.directory / "told"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"webhook:http://127.0.0.1:{silent.getsockname()[1]}/x"
+        begin(live, "--notify", address, "--notify", f"cmd:cat >>{out}")
+        gate(live).touch()
+        until(lambda: lines(out) and lines(out)[-1]["final"])
+        pid = live("daemon", "status", "--json").json["item"]["pid"]
+        started = SYSTEM.monotonic()
+        stopped = live("daemon", "stop")
+        assert (stopped.code, "submission" in stopped.err) == (0, False)
+        assert SYSTEM.monotonic() - started < 10
+    assert not Path(f"/proc/{pid}").exists()
+    assert live("watch", "list", "--json").json["items"][0]["delivery"] == "unsure"
