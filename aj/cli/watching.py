@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aj.base.errors import AjError
@@ -11,7 +12,8 @@ from aj.cli import remote
 from aj.cli.remote import Remote
 from aj.model import names
 from aj.model.handle import Handle
-from aj.store import watches
+from aj.model.watch import Delivery
+from aj.store import lock, watches
 
 if TYPE_CHECKING:
     from aj.cli.context import Context
@@ -55,9 +57,15 @@ def known_as(ctx: Context, word: str, known: Sequence[WatchRow], workspace: str 
 
 
 def on_disk(ctx: Context, *, every: bool) -> list[WatchRow]:
-    """Read the watches of this project or of all without asking anybody; damaged files are told."""
+    """Read the watches of this project or of all without asking anybody; damaged files are told.
+
+    A notice that was on its way when its daemon ended is one of which nobody is sure.
+    """
     from aj.wire.watch import row_of
 
     found = watches.each(ctx.layout, lambda words: ctx.screen.warn(words, code="damaged-watch"))
     mine = [watch for watch in found if every or watch.project == ctx.key]
-    return [row_of(watch) for watch in sorted(mine, key=lambda watch: (watch.added_at, watch.id))]
+    leaving = {one.project for one in mine if one.leaving}
+    lost = {key for key in leaving if lock.living_holder(ctx.layout.ownership(key)) is None}
+    told = [replace(one, delivery=Delivery.UNSURE) if one.leaving and one.project in lost else one for one in mine]
+    return [row_of(watch) for watch in sorted(told, key=lambda watch: (watch.added_at, watch.id))]

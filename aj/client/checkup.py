@@ -17,7 +17,7 @@ from aj.base.clock import Clock
 from aj.base.errors import AjError, ConfigError
 from aj.base.paths import Project
 from aj.base.settings import Settings
-from aj.client import outfit, presence
+from aj.client import launch, outfit, presence
 from aj.model import finding
 from aj.model.finding import Finding
 from aj.model.ticket import Outcome, TicketState
@@ -258,6 +258,8 @@ def _daemon(settings: Settings, layout: Layout) -> Finding:
     if hello.version != VERSION:
         words = f"it is version {hello.version}, this is {VERSION}"
         return finding.warning("daemon", words, "`aj daemon upgrade`")
+    if other := launch.other_state(place, hello):
+        return finding.failed("daemon", f"it keeps its state in {other}, not in {layout.state}", "`aj daemon restart`")
     if drift := version.drift(settings, hello):
         words = f"it was started with other values of {', '.join(drift)}"
         return finding.warning("daemon", words, "`aj daemon restart`")

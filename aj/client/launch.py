@@ -69,23 +69,23 @@ def ensure(settings: Settings, telling: Telling = SILENT) -> Hello:
     place = place_of(settings)
     hello = demand(place, look(place))
     if hello is not None and not _is_replaceable(hello):
-        return _fitting(hello)
+        return _fitting(place, hello)
     place.layout.prepare()
     place.prepare()
     with starting(place, telling):
         hello = demand(place, look(place))
         if hello is not None and not _is_replaceable(hello):
-            return _fitting(hello)
+            return _fitting(place, hello)
         if hello is not None:
             _replace(place, hello, telling)
         sweep(place)
         return start(place, settings, telling)
 
 
-def _fitting(hello: Hello) -> Hello:
-    """Return the hello, if its daemon speaks a protocol that we speak. Raises DaemonError."""
+def _fitting(place: Place, hello: Hello) -> Hello:
+    """Return the hello, if its daemon speaks a protocol that we speak and keeps our state. Raises DaemonError."""
     if version.speaks(hello):
-        return hello
+        return _of_our_state(place, hello)
     theirs = version.spoken(hello.protocol_min, hello.protocol_max)
     ours = version.spoken(PROTOCOL_MIN, PROTOCOL_MAX)
     raise DaemonError(
@@ -94,6 +94,25 @@ def _fitting(hello: Hello) -> Hello:
         hint="`aj daemon restart`",
         details={"daemon": hello.version, "client": VERSION},
     )
+
+
+def _of_our_state(place: Place, hello: Hello) -> Hello:
+    """Return the hello, unless its daemon would keep everything where this caller never looks. Raises DaemonError."""
+    if other := other_state(place, hello):
+        ours = place.layout.folders.state
+        raise DaemonError(
+            f"the daemon (process {hello.pid}) keeps its state in {other}, this command in {ours}: nothing was done",
+            code="other-state",
+            hint="`aj daemon restart` takes yours; AJ_STATE_DIR, XDG_STATE_HOME and HOME say which folder it is",
+            details={"pid": hello.pid, "daemon": other, "client": str(ours)},
+        )
+    return hello
+
+
+def other_state(place: Place, hello: Hello) -> str | None:
+    """Return the state folder of a daemon, if it is another one than this caller's."""
+    theirs, ours = os.path.dirname(hello.log), place.layout.daemon_log.parent
+    return theirs if theirs and os.path.realpath(theirs) != os.path.realpath(ours) else None
 
 
 def _is_replaceable(hello: Hello) -> bool:
@@ -183,7 +202,7 @@ def start(place: Place, settings: Settings, telling: Telling) -> Hello:
     for _ in range(STARTS):
         hello = _start(place, settings, telling)
         if hello is not None:
-            return _fitting(hello)
+            return _fitting(place, hello)
         sweep(place)
     raise DaemonError(
         f"the daemon started {STARTS} times and left before it was asked anything",

@@ -239,7 +239,8 @@ def _watches(layout: Layout, settings: Settings, clock: Clock, engine: Engine[Jo
         return engine.jobs_at(word).job(of, word, place.name).job
 
     sight = Sight(layout, engine.jobs.find, elsewhere)
-    means = watches.Means(layout, clock, sight, engine.hub.publish, Notifier(settings, clock), LOG.warning)
+    notifier = Notifier(settings, clock)
+    means = watches.Means(layout, clock, sight, engine.hub.publish, notifier, LOG.warning, own=engine.own_project)
     return watches.Watches(means)
 
 

@@ -28,7 +28,7 @@ from aj.engine.worker import Worker, start_direct
 from aj.model.code import CodeRef
 from aj.model.job import JobSpec
 from aj.model.ticket import Mode, Outcome, Ticket, TicketState
-from aj.store import archives, journal, queue, tickets
+from aj.store import archives, journal, lock, queue, tickets
 from aj.store.archives import Archives
 from aj.store.layout import Layout
 from aj.store.runtime import Place
@@ -389,6 +389,10 @@ class Engine(Generic[J]):
         """Make a project ours, if it is not yet. Raises Refused naming another owner, AjError."""
         self._open_key(key, None)
 
+    def own_project(self, key: str) -> None:
+        """Make a project ours as `open_project` does; what waits in its queue goes on with its first request."""
+        self._own(key, None)
+
     def _open_key(self, key: str, path: str | None) -> _Opened:
         """Return a project that is ours, its queue at work. Raises Refused, AjError."""
         opened = self._own(key, path)
@@ -407,7 +411,7 @@ class Engine(Generic[J]):
 
     def _take_over(self, key: str, path: str | None) -> _Opened:
         desk = Desk(self._layout, key, path, self._clock, self.hub.publish, keep_final=self._keep_final)
-        desk.open(f"socket {Place(self._layout).socket}")
+        desk.open(f"{lock.SOCKET}{Place(self._layout).socket}")
         try:
             self.jobs.adopt(key)
         except BaseException:
@@ -418,6 +422,8 @@ class Engine(Generic[J]):
             self._opened[key] = opened
         if self._leaving.is_set():
             desk.drain()
+        if self._layout.watches.is_dir():
+            self.watches.adopt(key)
         return opened
 
     def _all_opened(self) -> list[_Opened]:

@@ -3,10 +3,12 @@
 A move is on disk before it is told, so it is told once: a daemon that dies while a notice is on its way says
 afterwards that it is not sure, and does not send it again. What moved while no daemon ran is told when the next
 one looks. One thread looks; notices leave by the outbox, so that none of them delays a look or another way.
+Of two daemons over one state folder the one that owns a project tells its watches, and nobody else.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections.abc import Callable, Mapping
@@ -29,6 +31,7 @@ from aj.wire.watch import WatchDone, WatchList, WatchWish, row_of
 LOOK_S = 15.0  # between two looks at a job elsewhere
 BREATH_S = 0.2  # between two rounds, however much happens
 SLOWEST_S = 300.0  # when it cannot be reached
+FOREIGN_S = 60.0  # between two tries to take over what another daemon owns
 ARRIVAL_S = 600.0  # how long a watch waits for a job that nobody has seen yet
 LAST_NOTICES_S = 2.0  # how long notices, and the last look, may hold up the daemon's end
 KEPT_S = 7 * 86400.0  # how long a watch of an ended job is shown
@@ -39,7 +42,10 @@ Publish = Callable[[str, str | None, Mapping[str, Json]], None]
 
 @dataclass(frozen=True)
 class Means:
-    """What watching needs. `look` raises AjError when it cannot see."""
+    """What watching needs. `look` raises AjError when it cannot see.
+
+    `own` makes a project this daemon's. It raises Refused naming another owner, AjError.
+    """
 
     layout: Layout
     clock: Clock
@@ -48,6 +54,7 @@ class Means:
     notifier: Notifier
     log: Callable[[str], None]
     outbox: Outbox = field(default_factory=Outbox)
+    own: Callable[[str], None] = lambda _: None
 
 
 class _Flight:
@@ -59,7 +66,7 @@ class _Flight:
 
 
 class Watches:
-    """All watches of this daemon. Safe between threads."""
+    """All watches of the projects that this daemon owns. Safe between threads."""
 
     def __init__(self, means: Means) -> None:
         self._means = means
@@ -67,6 +74,9 @@ class Watches:
         self._all: dict[tuple[str, str], Watch] = {}
         self._due: dict[tuple[str, str], float] = {}
         self._pauses: dict[tuple[str, str], float] = {}
+        self._ours: set[str] = set()
+        self._foreign: set[str] = set()  # projects with watches that another daemon owns
+        self._asked_at = 0.0  # when those were last tried to be ours, by the monotonic clock
         self._flights: dict[tuple[str, str], _Flight] = {}  # the newest of each watch
         self._wake = threading.Event()
         self._stop = threading.Event()
@@ -75,13 +85,41 @@ class Watches:
     # The daemon's own questions
 
     def start(self) -> None:
-        """Take up what is on disk, and look at once."""
+        """Take up what is on disk of every project that is ours or becomes so now, and look at once."""
+        found = store.each(self._means.layout, self._means.log)
+        self._foreign = {watch.project for watch in found if not watch.is_over or watch.leaving}
+        self._take_foreign()
+
+    def adopt(self, project: str) -> None:
+        """Take up the watches of a project that this daemon owns from now on."""
         with self._guard:
-            for watch in store.each(self._means.layout, self._means.log):
-                self._all[_key(watch)] = watch
-                if watch.leaving:
-                    self._settle(watch, Delivery.UNSURE)
+            self._foreign.discard(project)
+            if project in self._ours:
+                return
+            self._ours.add(project)
+            for watch in store.each(self._means.layout, lambda _: None):  # `start` tells of damaged ones
+                if watch.project == project:
+                    self._all[_key(watch)] = watch
+                    if watch.leaving:
+                        self._settle(watch, Delivery.UNSURE)
         if self.open_count():
+            self._run()
+            self._wake.set()
+
+    def _take(self, project: str) -> None:
+        """Make a project ours, and its watches. Raises Refused, AjError."""
+        self._means.own(project)  # outside of the guard: whoever opens a project lets its watches be adopted, too
+        self.adopt(project)
+
+    def _take_foreign(self) -> None:
+        """Take over what another daemon has let go of meanwhile."""
+        self._asked_at = self._means.clock.monotonic()
+        for project in sorted(self._foreign):
+            try:
+                self._take(project)
+            except AjError as error:
+                self._means.log(f"watches of project {project} are not told by this daemon: {error.message}")
+        if self._foreign:
             self._run()
 
     def stop(self) -> None:
@@ -109,17 +147,24 @@ class Watches:
     # A caller's questions
 
     def listing(self, project: str | None) -> WatchList:
-        """List the watches of a project, or of all."""
+        """List the watches of a project, or of all, as far as they are ours."""
+        if project is not None:
+            with contextlib.suppress(AjError):  # another daemon's: `add` and `remove` say so
+                self._take(project)
         with self._guard:
             found = [watch for watch in self._all.values() if project in (None, watch.project)]
         return WatchList(tuple(row_of(watch) for watch in sorted(found, key=lambda watch: (watch.added_at, watch.id))))
 
     def add(self, project: str, folder: str | None, wish: WatchWish) -> WatchDone:
-        """Watch a job from now on; ways are added to those that it has. Raises UserError on a way that is none."""
+        """Watch a job from now on; ways are added to those that it has.
+
+        Raises UserError on a way that is none, Refused when another daemon owns the project.
+        """
         try:
             wanted = tuple(ways.way(word) for word in wish.ways)
         except ValueError as error:
             raise UserError(f"--notify: {error}", code="bad-notify") from error
+        self._take(project)
         with self._guard:
             before = self._all.get((project, wish.id))
             watch = before or Watch(
@@ -135,7 +180,8 @@ class Watches:
         return WatchDone("ok", row_of(made))
 
     def remove(self, project: str, job_id: str) -> WatchDone:
-        """Watch a job no longer."""
+        """Watch a job no longer. Raises Refused when another daemon owns the project."""
+        self._take(project)
         with self._guard:
             found = self._all.pop((project, job_id), None)
             store.remove(self._means.layout, project, job_id)
@@ -164,6 +210,8 @@ class Watches:
 
     def round(self) -> float:
         """Look at every job that is due, tell what moved, and return how long nothing is due, in seconds."""
+        if self._foreign and self._means.clock.monotonic() - self._asked_at >= FOREIGN_S:
+            self._take_foreign()
         for key in self._due_now():
             if self._stop.is_set():
                 break
@@ -172,7 +220,8 @@ class Watches:
             self._forget_old()
             now = self._means.clock.monotonic()
             due = [self._due.get(key, 0.0) - now for key, watch in self._all.items() if not watch.is_over]
-        return max(BREATH_S, min(due, default=SLOWEST_S))
+            longest_s = FOREIGN_S if self._foreign else SLOWEST_S
+        return max(BREATH_S, min(longest_s, min(due, default=SLOWEST_S)))
 
     def _due_now(self) -> list[tuple[str, str]]:
         now = self._means.clock.monotonic()

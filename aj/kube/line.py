@@ -49,13 +49,19 @@ class Line:
         found.cert_file, found.key_file = self._file(credential.certificate), self._file(credential.key)
         found.tls_server_name = access.tls_server_name
         found.retries = False
-        proxy = access.proxy or proxies.of(self.settings, Origin.of_url(access.server))
+        proxy = self._proxy()
         found.proxy, found.no_proxy = proxy, None  # decided here: what it read from its own environment is not asked
         found.proxy_headers = proxies.headers(proxy) if proxy else None
         header = authorization(credential)
         if header:
             found.api_key = {"authorization": header}
         return found
+
+    def _proxy(self) -> str | None:
+        """Return the proxy of the cluster: the kubeconfig's, else the environment's. Raises ConfigError."""
+        if named := self.access.proxy:
+            return proxies.checked("`proxy-url` of the cluster in the kubeconfig", named, "proxy-url: http://HOST:PORT")
+        return proxies.of(self.settings, Origin.of_url(self.access.server))
 
     def dial(self, credential: Credential) -> PoolManager:
         """Return connections to the cluster. Raises ConfigError on certificates that are none."""

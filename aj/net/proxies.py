@@ -38,6 +38,14 @@ def chosen(settings: Settings, scheme: str) -> str | None:
     proxy = _variable(settings, name)
     if proxy is None:
         return None
+    return checked(name, proxy, f"export {name}=http://HOST:PORT")
+
+
+def checked(name: str, proxy: str, hint: str) -> str:
+    """Return a whole address of a proxy, its password hidden from now on. Raises ConfigError, which shows `name` alone.
+
+    What is wrong with an address is not said: anything of it may be a piece of its password.
+    """
     whole = proxy if "://" in proxy else f"http://{proxy}"
     try:
         parts = urlsplit(whole)
@@ -45,11 +53,9 @@ def chosen(settings: Settings, scheme: str) -> str | None:
         is_plain = not re.search(r"[^\x21-\x7e]", whole) and not place.has_wildcard
     except ValueError:
         is_plain = False
-    if not is_plain:  # what is wrong with it is not said: anything of it may be a piece of its password
-        raise ConfigError(
-            f"{name} names no proxy: an address without spaces is due, with a host and a port of 1 to 65535",
-            hint=f"export {name}=http://HOST:PORT",
-        )
+    if not is_plain:
+        problem = "an address without spaces is due, with a host and a port of 1 to 65535"
+        raise ConfigError(f"{name} names no proxy: {problem}", hint=hint)
     for secret in (parts.password or "", unquote(parts.password or "")):
         redact.hide(secret)
     return whole

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -26,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
+SOCKET = "socket "  # how the note of a daemon that owns a project begins; its socket's path follows
 POLL_S = 0.005  # the default of 50 ms would make sixteen writers wait seconds
 PATIENCE_S = 0.2  # a wait shorter than this is not worth a word to anyone
 
@@ -173,8 +175,12 @@ def refused(path: Path) -> Refused:
     who = holder(path)
     if who is None:
         return Refused(f"{path.name} is held by another process", code="lock-held")
+    near = Path(who.note.removeprefix(SOCKET)).parent
+    is_reached = who.note.startswith(SOCKET) and near.parent != Path("/tmp")  # a short path does not tell the folder
+    ends = f"`AJ_RUNTIME_DIR={shlex.quote(str(near))} aj daemon stop`" if is_reached else f"`kill {who.pid}`"
     return Refused(
         f"held by process {who.pid} on {who.host} since {who.since} ({who.note})",
         code="lock-held",
+        hint=f"a daemon of another runtime folder has it: {ends} ends it" if who.note.startswith(SOCKET) else None,
         details={"pid": who.pid, "host": who.host, "since": who.since, "note": who.note},
     )

@@ -258,7 +258,7 @@ def start_version(small: RunningDaemon, version: str, low: int, high: int) -> in
         place = Place(small.home.layout)
         place.prepare()
         with launch.starting(place, Telling()), pytest.MonkeyPatch.context() as trusting:
-            trusting.setattr(launch, "_fitting", lambda hello: hello)
+            trusting.setattr(launch, "_fitting", lambda _, hello: hello)
             return launch.start(place, small.home.settings, Telling()).pid
 
 

@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -87,6 +88,25 @@ def test_another_environment_is_told_once_and_only_when_work_begins(inside: Insi
         for aj_id in ("00000000", "11111111"):
             client.submissions.submit(spec(aj_id, "ok"), Mode.DIRECT)
     assert told == [("KUBECONFIG",)]
+
+
+@pytest.mark.rule("WA-10")
+def test_a_daemon_of_another_state_folder_is_given_nothing(inside: Inside, tmp_path: Path) -> None:
+    runtime = str(inside.home.folders.runtime)
+    other = inside.home.having(AJ_STATE_DIR=str(tmp_path / "other"), AJ_RUNTIME_DIR=runtime)
+    with Client(other.settings) as client:
+        for ask in (client.queue.list, lambda: client.submissions.submit(spec("0" * 8, "ok"), Mode.DIRECT)):
+            with pytest.raises(DaemonError) as error:
+                ask()
+            assert (error.value.code, error.value.exit_code) == ("other-state", 7)
+            assert error.value.hint is not None and error.value.hint.startswith("`aj daemon restart`")
+            assert str(tmp_path / "other") in error.value.message
+    assert inside.engine.submits == 0 and not (tmp_path / "other").exists()
+    linked = tmp_path / "link"
+    linked.symlink_to(inside.home.folders.state)
+    same = inside.home.having(AJ_STATE_DIR=str(linked), AJ_RUNTIME_DIR=runtime)
+    with Client(same.settings) as client:
+        assert client.queue.list().tickets == (), "the same folder by another name"
 
 
 @pytest.mark.rule("C-208")

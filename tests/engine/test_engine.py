@@ -179,6 +179,7 @@ def test_a_second_daemon_reads_and_changes_nothing(stand: Stand, project: Projec
             change()
         assert caught.value.code == "lock-held"
         assert {"pid", "host", "since", "note"} <= caught.value.details.keys()
+        assert caught.value.hint is not None and "ends it" in caught.value.hint
     done_answer = second.engine.queue_resume(project)
     assert done_answer.status == "noop"
     assert "held by process" in done_answer.warnings[0]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from aj.base.clock import SYSTEM, rfc3339
-from aj.base.errors import AjError, Unavailable, UserError
+from aj.base.errors import AjError, Refused, Unavailable, UserError
 from aj.engine import watches
 from aj.engine.notify import Notice, Notifier
 from aj.engine.outbox import WORKERS, Outbox
@@ -85,12 +85,11 @@ class World:
             raise found
         return found
 
-    def watches(self, outbox: Outbox | None = None) -> Watches:
+    def watches(self, outbox: Outbox | None = None, own: Callable[[str], None] = lambda _: None) -> Watches:
         """A daemon that has just begun; its rounds are the test's own, and notices leave at once or by an outbox."""
         publish = lambda topic, project, payload: self.told.append(payload)  # noqa: E731
-        means = Means(
-            self.home.layout, self.clock, self.look, publish, self.notifier, self.log.append, outbox or AtOnce()
-        )
+        box = outbox or AtOnce()
+        means = Means(self.home.layout, self.clock, self.look, publish, self.notifier, self.log.append, box, own)
         made = Watches(means)
         made._run = lambda: None  # type: ignore[method-assign]
         return made
@@ -433,6 +432,32 @@ def test_a_way_that_is_none_is_refused(world: World) -> None:
         world.watches().add("p", None, WatchWish("a", "a", None, ("mail:x",)))
     assert not world.home.layout.watches.exists()
     assert repr(way("webhook:https://h/secret")).count("secret") == 0
+
+
+@pytest.mark.rule("WA-08")
+def test_watches_are_told_by_the_owner_of_their_project_alone(world: World) -> None:
+    first = world.watches()
+    add(first, "0a1b2c3d", "desktop")
+    owners = {"p": "another"}
+
+    def own(project: str) -> None:
+        if owners.get(project, "us") != "us":
+            raise Refused("held by process 1", code="lock-held")
+        owners[project] = "us"
+
+    second = world.watches(own=own)
+    second.start()
+    world.seen["0a1b2c3d"] = Sighting("completed", True)
+    second.round()
+    assert world.notifier.sent == [] and second.listing(None).rows == () and "held by process 1" in world.log[0]
+    for refused in (lambda: add(second, "4e5f6a7b"), lambda: second.remove("p", "0a1b2c3d")):
+        with pytest.raises(Refused):
+            refused()
+    assert [one.id for one in store.each(world.home.layout, world.log.append)] == ["0a1b2c3d"]
+    owners.clear()
+    world.clock.move(second.round())
+    second.round()
+    assert world.notifier.sent == [("desktop", None, "completed")]
 
 
 @pytest.mark.rule("WA-06")

@@ -15,7 +15,7 @@ from tests.house import rules
 FAMILIES = {
     "C": 353, "A": 174, "V": 104,
     "WK": 5, "NP": 11, "BK": 26, "CB": 9, "MD": 9, "QT": 7, "LX": 6, "RS": 7, "UP": 3, "TD": 26,
-    "SB": 5, "LC": 23, "DA": 5, "SP": 8, "CO": 5, "OP": 7, "AG": 17, "SC": 14, "WA": 7,
+    "SB": 5, "LC": 23, "DA": 5, "SP": 8, "CO": 5, "OP": 7, "AG": 17, "SC": 14, "WA": 10,
     "T": 76,
 }  # fmt: skip
 FORM = re.compile(r"(?:(?P<letter>[CAV])-\d\d[0-9A-Z]b?|(?P<letters>[A-Z]{2})-\d\d|(?P<trouble>T)\d{2,3})")

@@ -176,3 +176,17 @@ def test_a_pod_has_its_own_cluster(tmp_path: Path) -> None:
     assert access.user.token_file == account / "token"
     with pytest.raises(ConfigError, match="no context called x"):
         found.access("x")
+
+
+@pytest.mark.rule("WA-04")
+@pytest.mark.parametrize("proxy", ["http://ada:pass-word@h:99999", "socks5://ada:pass-word@h", "http://a b"])
+def test_a_proxy_of_the_kubeconfig_that_is_none_is_told_without_its_password(tmp_path: Path, proxy: str) -> None:
+    from aj.kube.line import Line
+
+    cluster = {"server": "https://x", "proxy-url": proxy}
+    content = kubeconfig("a", current="a", clusters=[{"name": "a", "cluster": cluster}])
+    known = settings(write(tmp_path / "config", content))
+    line = Line(config.read(known).access(), known, tmp_path)
+    with pytest.raises(ConfigError, match="`proxy-url` of the cluster in the kubeconfig names no proxy") as error:
+        line._proxy()
+    assert "word" not in str(error.value)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -166,3 +169,55 @@ def test_listen_prints_a_line_a_change_of_this_project_alone(live: Shell, home: 
     told = [one for line in ran.out.decode().splitlines() if (one := json.loads(line)).get("type") == "state"]
     assert {one["project"] for one in told} == {live.home.project().key}
     assert [one["state"] for one in told if one["final"]] == ["errored"]
+
+
+@pytest.mark.rule("WA-08")
+def test_two_daemons_over_one_state_folder_tell_an_end_once(live: Shell) -> None:
+    out = live.directory / "told"
+    job = begin(live, "--notify", f"cmd:cat >>{out}")
+    until(lambda: live("watch", "list", "--json").json["items"][0]["state"] == "running")
+    other = Shell(live.home.having(AJ_RUNTIME_DIR=str(live.home.folders.runtime) + "-2"), live.directory)
+    try:
+        assert other("daemon", "start").code == 0
+        refused = other("watch", "add", job, "--json")
+        assert refused.json["error"]["code"] == "lock-held"
+        assert f"`AJ_RUNTIME_DIR={live.home.folders.runtime} aj daemon stop`" in refused.json["error"]["hint"]
+        gate(live).touch()
+        until(lambda: lines(out) and lines(out)[-1]["final"])
+        until(lambda: live("watch", "list", "--json").json["items"][0]["delivery"] == "sent")
+    finally:
+        other("daemon", "stop", "--force")
+    assert [one["state"] for one in lines(out) if one["final"]] == ["errored"]
+
+
+@pytest.mark.rule("WA-09")
+def test_a_notice_that_was_on_its_way_when_the_daemon_was_killed_is_unsure_in_the_list(live: Shell) -> None:
+    began = live.directory / "began"
+    job = begin(live, "--notify", f'cmd:[ "$AJ_WATCH_FINAL" = false ] || {{ touch {began}; exec sleep 25; }}')
+    gate(live).touch()
+    until(began.exists)
+    item = live("daemon", "status", "--json").json["item"]
+    os.kill(item["pid"], signal.SIGKILL)
+    assert live("watch", "list", "--json").json["items"][0]["delivery"] == "unsure"
+    live("daemon", "start")
+    (row,) = live("watch", "list", "--json").json["items"]
+    assert (row["id"], row["delivery"]) == (job, "unsure")
+
+
+@pytest.mark.rule("WA-02", "WA-05")
+def test_a_hook_that_never_answers_delays_no_other_way_and_not_the_end_of_the_daemon(
+    live: Shell, loopback: None
+) -> None:
+    out = live.directory / "told"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"webhook:http://127.0.0.1:{silent.getsockname()[1]}/x"
+        begin(live, "--notify", address, "--notify", f"cmd:cat >>{out}")
+        gate(live).touch()
+        until(lambda: lines(out) and lines(out)[-1]["final"])
+        pid = live("daemon", "status", "--json").json["item"]["pid"]
+        started = SYSTEM.monotonic()
+        stopped = live("daemon", "stop")
+        assert (stopped.code, "submission" in stopped.err) == (0, False)
+        assert SYSTEM.monotonic() - started < 10
+    assert not Path(f"/proc/{pid}").exists()
+    assert live("watch", "list", "--json").json["items"][0]["delivery"] == "unsure"
