@@ -33,7 +33,7 @@ BREATH_S = 0.2  # between two rounds, however much happens
 SLOWEST_S = 300.0  # when it cannot be reached
 FOREIGN_S = 60.0  # between two tries to take over what another daemon owns
 ARRIVAL_S = 600.0  # how long a watch waits for a job that nobody has seen yet
-LAST_NOTICES_S = 2.0  # how long notices, and the last look, may hold up the daemon's end
+LAST_NOTICES_S = 1.0  # how long notices, and the last look, may hold up the daemon's end
 KEPT_S = 7 * 86400.0  # how long a watch of an ended job is shown
 
 Look = Callable[[Watch], Sighting | None]
@@ -126,9 +126,10 @@ class Watches:
         """End the looking. A notice that does not arrive in a moment holds up nothing: nobody is sure of it then."""
         self._stop.set()
         self._wake.set()
+        end = self._means.clock.monotonic() + LAST_NOTICES_S
         self._means.outbox.stop(LAST_NOTICES_S)
         if self._thread is not None:
-            self._thread.join(LAST_NOTICES_S)
+            self._thread.join(max(0.0, end - self._means.clock.monotonic()))
         with self._guard:
             self._flights.clear()
             for watch in list(self._all.values()):

@@ -93,7 +93,10 @@ class _Arrivals(io.RawIOBase):
             if left_s <= 0:
                 raise builtins.TimeoutError("the answer took too long")
             self._sock.settimeout(left_s if self._silence_s is None else min(left_s, self._silence_s))
-        return self._raw.readinto(buffer)
+        try:
+            return self._raw.readinto(buffer)
+        finally:
+            self._sock.settimeout(self._silence_s)  # the next request over it begins with its own time
 
     def close(self) -> None:
         self._raw.close()

@@ -7,7 +7,7 @@ was killed. Secrets are only named here; what they hold is not.
 from __future__ import annotations
 
 import json
-import secrets
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -60,7 +60,7 @@ class Traces:
                 return path.read_text("ascii").strip()
             except FileNotFoundError:
                 atomic.make_folder(self.folder)
-                atomic.write_bytes(path, secrets.token_hex(8).encode() + b"\n")
+                atomic.write_bytes(path, os.urandom(8).hex().encode() + b"\n")
             except (OSError, UnicodeDecodeError) as error:
                 raise AjError(f"{path} cannot be read: {error}", code="disk") from error
         raise AjError(f"{path} was written and is not there", code="disk")
