@@ -15,7 +15,7 @@ ROOMS: dict[str, set[str]] = {
     "subprocess": {"base/proc.py"},
     "filelock": {"store/lock.py"},
     "tomlkit": {"store/config.py"},
-    "fcntl": {"_boot/__main__.py", "bucket/fetch.py"},
+    "fcntl": {"_boot/__main__.py"},
     "socket": {"net/uds.py", "net/pool.py", "net/ports.py", "daemon/server.py"},
     "socketserver": {"daemon/server.py"},
     "http": {"net/uds.py", "net/pool.py"},
