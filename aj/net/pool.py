@@ -19,11 +19,10 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import certifi
 import urllib3
-from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import (
     ConnectTimeoutError,
@@ -45,6 +44,9 @@ from aj.version import VERSION
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+    from urllib3._base_connection import BaseHTTPConnection, BaseHTTPSConnection
+
+C = TypeVar("C")
 
 CONNECT_S = 10.0
 KEPT = 16  # connections to one host: as many as the widest fan-out uses at once
@@ -111,20 +113,20 @@ class _Answer(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_Arrivals(self.fp.detach(), sock))
 
 
-class _Plain(HTTPConnection):
-    response_class = _Answer
-
-
-class _Secure(HTTPSConnection):
-    response_class = _Answer
-
-
 class _PlainPool(HTTPConnectionPool):
-    ConnectionCls = _Plain
+    def _new_conn(self) -> BaseHTTPConnection:
+        return _read_by_the_clock(super()._new_conn())
 
 
 class _SecurePool(HTTPSConnectionPool):
-    ConnectionCls = _Secure
+    def _new_conn(self) -> BaseHTTPSConnection:
+        return _read_by_the_clock(super()._new_conn())
+
+
+def _read_by_the_clock(connection: C) -> C:
+    """Let a new connection make answers of our kind. Whatever class it has: tapes put in one of their own."""
+    connection.response_class = _Answer  # type: ignore[attr-defined]
+    return connection
 
 
 _POOLS = {"http": _PlainPool, "https": _SecurePool}

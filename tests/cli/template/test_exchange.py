@@ -226,20 +226,20 @@ def test_push_is_one_commit_on_top(shell: Shell, hub: Hub) -> None:
 @pytest.mark.rule("C-138", "C-139")
 @pytest.mark.parametrize("theirs", ["a", "b"])
 def test_when_both_sides_changed_the_hint_leads_out(shell: Shell, hub: Hub, theirs: str) -> None:
-    hub.commit({"template/a.yaml": "1\n", "template/b.yaml": "1\n"})
+    hub.commit({"template/a.yaml": LEAF, "template/b.yaml": LEAF})
     ran(shell("pull"))
-    shell.template("a", "mine\n")
+    shell.template("a", LEAF + "# mine\n")
     alone = ran(shell("pull"), 5).err
     assert "`aj template push` shares yours" in alone
-    hub.commit({f"template/{theirs}.yaml": "theirs\n"})
+    hub.commit({f"template/{theirs}.yaml": LEAF + "# theirs\n"})
     for words in (("template", "pull"), ("template", "push")):
         hint = ran(shell(*words), 5).err.splitlines()[-1]
         assert "`aj template pull --force` takes theirs and keeps yours as NAME.orig-N: merge by hand" in hint
     ran(shell("template", "pull", "--force"))
-    assert (shell.directory / ".azure_jobs/template/a.yaml.orig-1").read_text() == "mine\n"
-    shell.template("a", "both\n")
+    assert (shell.directory / ".azure_jobs/template/a.yaml.orig-1").read_text() == LEAF + "# mine\n"
+    shell.template("a", LEAF + "# both\n")
     ran(shell("template", "push"))
-    assert hub.files["template/a.yaml"] == "both\n"
+    assert hub.files["template/a.yaml"] == LEAF + "# both\n"
 
 
 @pytest.mark.rule("C-136")
