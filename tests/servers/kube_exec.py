@@ -173,11 +173,11 @@ def serve(
     except OSError as error:
         _end(line, {"status": "Failure", "message": str(error), "reason": "InternalError", "code": 500})
         return
-    for channel in (STDIN, STDOUT, STDERR):  # the server opens each channel with an empty message
-        line.send(BINARY, bytes([channel]))
     feeder = threading.Thread(target=_feed, args=(line, one, child, "stdin" in wants, turn), daemon=True)
-    feeder.start()
     try:
+        for channel in (STDIN, STDOUT, STDERR):  # the server opens each channel with an empty message
+            line.send(BINARY, bytes([channel]))
+        feeder.start()
         is_heard = _tell(line, one, child, wants, turn)
         one.code = child.wait()
         code = one.code if one.code >= 0 else 128 - one.code
@@ -189,7 +189,8 @@ def serve(
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
-        feeder.join(10)
+        if feeder.ident is not None:
+            feeder.join(10)
         one.ended.set()
 
 
