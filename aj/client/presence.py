@@ -58,7 +58,12 @@ def _look(place: Place, wire: Wire) -> Sight:
         try:
             answer = wire.read(paths.HELLO.path(), {paths.CLIENT: VERSION}, silence_s=paths.ADMIN_S)
         except NotSent as error:
-            return Sight(Presence.STOPPED, why=str(error)) if error.absent else _silent(place, str(error))
+            if error.absent:
+                return Sight(Presence.STOPPED, why=str(error))
+            sight = _silent(place, str(error))
+            if sight.presence is not Presence.FOREIGN:
+                return sight
+            why = str(error)  # it was killed just now, before it took the question: then the next look finds nobody
         except Silent as error:
             return _silent(place, str(error))
         except Lost:  # it may have died of the question; a stranger does it every time

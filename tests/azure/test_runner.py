@@ -411,7 +411,7 @@ def test_who_waits_for_setup_ends_at_once_when_asked(node: Node) -> None:
     first, second = ranks(node, 2, AJ_SETUP="touch ready; sleep 600", AJ_COMMAND="echo ran")
     until((node.root / "ready").exists, "the setup")
     second.send_signal(signal.SIGTERM)
-    assert ended(second).code == 143
+    assert ended(second).code in (143, -signal.SIGTERM), "it may have come no further than its first line"
     first.send_signal(signal.SIGTERM)
     assert ended(first).code == 143
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +21,7 @@ from aj.base.errors import DaemonError
 from aj.client import launch, presence
 from aj.client.launch import Telling
 from aj.model.ticket import Mode
+from aj.net.uds import Answer, NotSent, Wire
 from aj.store import atomic, lock
 from aj.store.runtime import DaemonFile, Place
 from aj.version import VERSION
@@ -445,3 +446,21 @@ def test_a_full_daemon_is_no_stranger_and_can_be_stopped(small: RunningDaemon, m
         status = client.daemon.status()
         assert (status.presence, status.pid) == (Presence.RUNNING, hello.pid)
         assert client.daemon.stop().pid == hello.pid
+
+
+def test_a_daemon_that_is_killed_before_it_takes_the_question_is_no_stranger(
+    daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(daemon.home.layout)
+    place.prepare()
+    looks: list[str] = []
+    read = Wire.read
+
+    def cut_off(self: Wire, target: str, headers: Mapping[str, str], *, silence_s: float) -> Answer:
+        looks.append(target)
+        if len(looks) == 1:
+            raise NotSent("[Errno 104] Connection reset by peer")
+        return read(self, target, headers, silence_s=silence_s)
+
+    monkeypatch.setattr(Wire, "read", cut_off)
+    assert presence.look(place).presence is Presence.STOPPED and len(looks) == 2
