@@ -60,9 +60,9 @@ def _look(place: Place, wire: Wire) -> Sight:
         except NotSent as error:
             if error.absent:
                 return Sight(Presence.STOPPED, why=str(error))
-            sight = _silent(place, str(error))
-            if sight.presence is not Presence.FOREIGN:
-                return sight
+            quiet = _silent(place, str(error))
+            if quiet.presence is not Presence.FOREIGN:
+                return quiet
             why = str(error)  # it was killed just now, before it took the question: then the next look finds nobody
         except Silent as error:
             return _silent(place, str(error))
