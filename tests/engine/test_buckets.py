@@ -127,7 +127,8 @@ def test_the_input_is_a_mirror_that_cannot_be_written_where_there_are_namespaces
     if not mounts.are_possible():
         pytest.skip("this machine has no mount namespaces")
     bucket(yard, "datasets", a="1")
-    job_id = yard.shell("{ echo more >/mnt/input/b; } 2>/dev/null || echo no; cat /mnt/input/a", buckets=wanted(input="datasets"))
+    line = "{ echo more >/mnt/input/b; } 2>/dev/null || echo no; cat /mnt/input/a"
+    job_id = yard.shell(line, buckets=wanted(input="datasets"))
     yard.done(job_id)
     assert "no\n1" in yard.output(job_id)
 
