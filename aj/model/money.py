@@ -6,13 +6,15 @@ time always add up to the cost of the whole, however it is cut.
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 DOLLAR = 1_000_000
 CENT = 10_000
 HOUR_US = 3_600_000_000  # microseconds
 LARGEST = 1_000_000  # dollars, of one price or one limit: more is a slip
-_TINY = Decimal(1) / DOLLAR
 
 
 def micros(seconds: float) -> int:
@@ -22,13 +24,15 @@ def micros(seconds: float) -> int:
 
 def read(value: str | int | Decimal) -> int:
     """Read an amount of dollars: zero or more, to the millionth. Raises ValueError saying what is due."""
+    from decimal import Decimal, InvalidOperation  # 2 ms, only where somebody writes an amount
+
     try:
         amount = Decimal(value)
     except InvalidOperation:
         raise ValueError(f"`{value}` is no amount of US dollars: write 2.40") from None
     if not amount.is_finite() or not 0 <= amount <= LARGEST:
         raise ValueError(f"`{value}` is not an amount from 0 to {LARGEST} US dollars")
-    if amount % _TINY:
+    if amount % (Decimal(1) / DOLLAR):
         raise ValueError(f"`{value}` is finer than a millionth of a US dollar")
     return int(amount * DOLLAR)
 

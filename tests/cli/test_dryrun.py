@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import yaml
 
 from aj.backend import registry
 from aj.backend.protocol import Traits
+from aj.base import proc
 from tests.cli.conftest import Ran, Shell
 
 GPU = """base:
@@ -377,3 +379,14 @@ def test_what_a_submission_would_be_refused_for_is_told(
 @pytest.mark.rule("C-180b")
 def test_a_submission_that_is_taken_has_no_such_warning(ready: Shell) -> None:
     assert ready("run", "-d", "--strict", "-t", "local", "true").code == 0
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_dry_run_of_a_job_that_claims_nothing_loads_nothing_that_looks_after_claims(ready: Shell) -> None:
+    heavy = ("decimal", "hmac", "subprocess", "aj.backend.local.machine", "aj.backend.local.podman", "aj.store.secrets")
+    code = (
+        "import sys; from aj.main import main; code = main(['run', '-d', '-t', 'local', 'true'])\n"
+        f"sys.exit(code or repr([name for name in {heavy!r} if name in sys.modules]))"
+    )
+    seen = proc.run([sys.executable, "-c", code], cwd=ready.directory, env=ready.home.env, timeout_s=60)
+    assert seen.err.decode().splitlines()[-1] == "[]"
