@@ -21,7 +21,7 @@ from aj.base.noun import dataclass
 from aj.model.json import Json
 from aj.store import atomic
 
-_OURS = re.compile(rf"\.[0-9]+\.[0-9a-f]{{12}}(\.new)?{re.escape(atomic.PART)}\Z")
+_OURS = re.compile(rf"\.[0-9]+\.[0-9a-f]{{12}}\.(new|old){re.escape(atomic.PART)}\Z")
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _aside(folder: Path, change: Change) -> Path | None:
     target = folder / change.path
     if not os.path.lexists(target):
         return None
-    return _free(target) if change.keeps else target.with_name(f".{os.getpid()}.{os.urandom(6).hex()}{atomic.PART}")
+    return _free(target) if change.keeps else target.with_name(f".{os.getpid()}.{os.urandom(6).hex()}.old{atomic.PART}")
 
 
 def _staged(folder: Path, change: Change, undo: contextlib.ExitStack) -> Path | None:
