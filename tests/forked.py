@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -227,3 +228,23 @@ def many(argv: list[str], run: Callable[[int, Path], str], drawn: Callable[[int]
         print(f"{count:6d} {words}")
     print(f"{runs} runs, {bad} failed, {time.monotonic() - began:.0f} s")
     return 1 if bad else 0
+
+
+def sample(
+    proof: str,
+    run: Callable[[int, Path], str],
+    drawn: Callable[[int], object],
+    folder: Path,
+    seconds: float,
+    sure: int = 4,
+) -> None:
+    """Make runs of a proof from a seed that nobody chose, for so long and some in any case; say how to repeat them."""
+    first = random.SystemRandom().randrange(2**31)
+    print(f"python -m {proof} 1 SEED, with seeds from {first} on")
+    until, seed = time.monotonic() + seconds, first
+    while seed < first + sure or time.monotonic() < until:
+        place = folder / str(seed)
+        place.mkdir()
+        print(f"{seed}: {drawn(seed)}", end=": ", flush=True)
+        print(run(seed, place), flush=True)
+        seed += 1

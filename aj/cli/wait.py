@@ -1,4 +1,4 @@
-"""aj wait: one line per change of state, until every job has ended."""
+"""aj wait: one line per change of state, until every job has ended, or runs."""
 
 from __future__ import annotations
 

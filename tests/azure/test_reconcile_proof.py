@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
 
-from aj.base.clock import SYSTEM
+from tests import forked
 from tests.azure import reconcile_proof
 from tests.azure.reconcile_proof import AT_WRITE, ENDS, NEVER, POINTS, SEEN
 
 SAMPLE_S = 15.0  # a run takes less than a second on an idle machine
-SURE = 4  # runs that there are in any case
 
 
 @pytest.mark.rule("A-128", "A-180", "A-181", "A-182", "A-184", "C-233", "C-245", "C-249", "C-251", "C-339", "C-340")
 @pytest.mark.usefixtures("programs", "loopback", "real_clock")
 def test_a_submission_is_there_once_or_not_at_all(tmp_path: Path) -> None:
-    first = random.SystemRandom().randrange(2**31)
-    print(f"python -m tests.azure.reconcile_proof 1 SEED, with seeds from {first} on")
-    until, seed = SYSTEM.monotonic() + SAMPLE_S, first
     with reconcile_proof.proving() as proof:
-        while seed < first + SURE or SYSTEM.monotonic() < until:
-            folder = tmp_path / str(seed)
-            folder.mkdir()
-            print(f"{seed}: {reconcile_proof.draw(seed)}", end=": ", flush=True)
-            print(proof.run(seed, folder), flush=True)
-            seed += 1
+        forked.sample(reconcile_proof.__name__, proof.run, reconcile_proof.draw, tmp_path, SAMPLE_S)
 
 
 def test_the_seeds_reach_everything() -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
 
-from aj.base.clock import SYSTEM
+from tests import forked
 from tests.kube import reconcile_proof
 from tests.kube.reconcile_proof import AT_WRITE, CHANGES, ENDS, NEVER, POINTS, SEEN, TEMPLATES
 
 SAMPLE_S = 4.0  # a run takes a third of a second on an idle machine
-SURE = 4  # runs that there are in any case
 
 
 @pytest.mark.rule(
@@ -20,16 +18,8 @@ SURE = 4  # runs that there are in any case
 )
 @pytest.mark.usefixtures("programs", "loopback", "real_clock")
 def test_a_gang_is_there_once_or_not_at_all_and_nothing_is_left_behind(tmp_path: Path) -> None:
-    first = random.SystemRandom().randrange(2**31)
-    print(f"python -m tests.kube.reconcile_proof 1 SEED, with seeds from {first} on")
-    until, seed = SYSTEM.monotonic() + SAMPLE_S, first
     with reconcile_proof.proving() as proof:
-        while seed < first + SURE or SYSTEM.monotonic() < until:
-            folder = tmp_path / str(seed)
-            folder.mkdir()
-            print(f"{seed}: {reconcile_proof.draw(seed)}", end=": ", flush=True)
-            print(proof.run(seed, folder), flush=True)
-            seed += 1
+        forked.sample(reconcile_proof.__name__, proof.run, reconcile_proof.draw, tmp_path, SAMPLE_S)
 
 
 def test_the_seeds_reach_everything() -> None:
