@@ -319,7 +319,7 @@ WAITS = textwrap.dedent(
     """
     import os, signal, sys, time
     def told(number, frame):
-        print("got", signal.Signals(number).name, flush=True)
+        os.write(1, f"got {signal.Signals(number).name}\\n".encode())  # printing may not be interrupted by printing
         if number != signal.SIGUSR1:
             sys.exit(9)
     for one in ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2"):
