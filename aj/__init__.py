@@ -14,6 +14,7 @@ base/  the ground: imports nothing of ours
     noun           Dataclasses that cost a start next to nothing
     packs          Parts of the single-file program that are unpacked only when they are first needed
     paths          Where things are
+    plain          Files that people write, read whole
     proc           The only room that starts other programs, and what can be asked about processes
     redact         Secrets out of text
     settings       Every environment variable that `aj` reads, read once into one frozen object

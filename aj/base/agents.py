@@ -87,6 +87,11 @@ def named(word: str) -> str:
     return low if low in AGENTS or low == NOBODY else _clean(word, LONGEST_ID)
 
 
+def session_named(word: str) -> str:
+    """Return the id of a session as it is kept: on one line, of printable characters, and not too long."""
+    return _clean(word, LONGEST_ID)
+
+
 def terminals() -> int:
     """Return how many of stdin and stdout are terminals."""
     return os.isatty(0) + os.isatty(1)
@@ -100,7 +105,7 @@ def caller(settings: Settings, at: int) -> Caller | None:
         return None
     agent = AGENTS.get(name) if name else _detected(settings, at)
     name = name or (agent.name if agent else None)
-    session = _clean(settings.get("AJ_SESSION") or "", LONGEST_ID)
+    session = session_named(settings.get("AJ_SESSION") or "")
     if not session and name:
         own = settings.get(agent.session) if agent and agent.session else None
         session = _clean(own or "", LONGEST_ID) or f"{name}-{os.getppid()}"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
+from aj.base import agents
 from aj.base.errors import UserError
 from aj.cli.declare import Option
+from aj.model import money
 from aj.model.spend import Per
 
 if TYPE_CHECKING:
@@ -19,8 +21,13 @@ OfSession: TypeAlias = Annotated[
 
 
 def session(word: str | None, ctx: Context) -> str | None:
-    """Return the session that is meant; None for everything. Raises UserError when it is the caller's and has none."""
-    return mine(ctx) if word == "" else word
+    """Return the session that is meant, as it is kept with its jobs; None for everything. Raises UserError."""
+    if not word:
+        return mine(ctx) if word == "" else None
+    found = agents.session_named(word)
+    if not found:
+        raise UserError(f"`{word}` names no session", hint="`aj job list` shows those of jobs", code="no-session")
+    return found
 
 
 def mine(ctx: Context) -> str:
@@ -35,8 +42,8 @@ def mine(ctx: Context) -> str:
 
 
 def limit(word: str) -> int:
-    """Read the limit of a cap: whole US dollars, above zero."""
+    """Read the limit of a cap, in whole US dollars. Raises ValueError."""
     digits = word.removeprefix("$")
-    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 9 and int(digits) > 0):
-        raise ValueError(f"`{word}` is not a whole number of US dollars above zero")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 9 and 0 < int(digits) <= money.LARGEST):
+        raise ValueError(f"`{word}` is not a whole number of US dollars from 1 to {money.LARGEST}")
     return int(digits)

@@ -39,12 +39,11 @@ def of(ctx: Context, agent: str | None, session: str | None, *, every_project: b
     if agent is None and session is None and not every_project:
         own = ctx.caller
         return Scope(project, session=own.session, is_own=True) if own else Scope(project)
-    name = None
-    if agent is not None:
-        from aj.base import agents
+    from aj.base import agents
 
-        name = agents.named(agent)
-    return Scope(project, agent=None if name == ALL else name, session=None if session == ALL else session)
+    name = agents.named(agent) if agent is not None else ALL
+    said = agents.session_named(session) if session is not None else ALL
+    return Scope(project, agent=None if name == ALL else name, session=None if said == ALL else said)
 
 
 def tell(ctx: Context, scope: Scope, *, outside: bool) -> None:

@@ -31,7 +31,6 @@ from aj.wire.spend import CapDone, CapRow, ClearCap, CostAnswer, CostQuery, Pric
 DAY_S = 86400.0
 USUAL_S = 30 * DAY_S  # of a question about costs that names no time
 LONGEST_S = 90 * DAY_S
-MOST_USD = 1_000_000_000
 NOBODY = "(none)"
 
 
@@ -126,8 +125,9 @@ class Spend:
 
     def set_cap(self, asked: SetCap) -> CapDone:
         """Set a cap, durably, in the place of the one that was there. Raises UserError, AjError."""
-        if not 0 < asked.usd <= MOST_USD:
-            raise UserError(f"{asked.usd} is not a whole number of US dollars above zero", code="bad-cap")
+        if not 0 < asked.usd <= money.LARGEST:
+            words = f"{asked.usd} is not a whole number of US dollars from 1 to {money.LARGEST}"
+            raise UserError(words, code="bad-cap")
         if asked.session is not None and not 0 < len(asked.session) <= 256:
             raise UserError("the id of a session has 1 to 256 characters", code="bad-cap")
         cap = Cap(asked.usd, asked.per, asked.session, rfc3339(self._clock.now()))

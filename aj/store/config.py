@@ -15,6 +15,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TypeAlias, cast
 
+from aj.base import plain
 from aj.base.digest import sha256
 from aj.base.errors import AjError, ConfigError, OptionError, Place
 from aj.base.noun import dataclass
@@ -48,6 +49,8 @@ _OLD_KEYS: Mapping[str, tuple[str, ...]] = {
     "dashboard.page_size": ("dashboard", "page_size"),
 }
 Tree: TypeAlias = Mapping[str, Json]
+
+MOST_BYTES = 4 << 20  # of one file of settings
 
 
 @dataclass(frozen=True)
@@ -437,11 +440,11 @@ def _line_with(text: str, name: str) -> int:
 def _source(file: Path) -> str | None:
     """Return the text of a file, None when there is none. Raises ConfigError."""
     try:
-        raw = file.read_bytes()
+        raw = plain.read(file, MOST_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
-        reason = os.strerror(error.errno or 0)
+        reason = error.strerror or os.strerror(error.errno or 0)
         hint = f"make {file} a file that you can read; `aj doctor` tells all that is wrong"
         raise ConfigError(f"cannot be read: {reason}", hint=hint, place=Place(str(file))) from error
     try:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
-from aj.base import text
+from aj.base import plain, text
 from aj.base.errors import ConfigError, Place
 from aj.model import money
 from aj.model.spend import DEFAULT, Prices
@@ -27,22 +27,23 @@ from aj.store import toml_lines
 SERVICES = ("local", "vm", "pool", "aml", "sing", "volcano", "amlt")
 _SPOT = r" \(at line (\d+), column (\d+)\)\Z"
 
+MOST_BYTES = 64 << 10  # a table of prices has dozens of lines
 Mark = tuple[int, int, int]
 
 
 def mark(file: Path) -> Mark | None:
-    """Return what changes with the file; None when there is none."""
+    """Return what changes with the file; None when there is none. One that cannot be looked at is no missing one."""
     try:
         found = os.stat(file)
     except OSError:
-        return None
+        return (0, 0, 0) if os.path.lexists(file) else None
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def read(file: Path) -> Prices:
     """Read the table; without a file there are no prices. Raises ConfigError at file and line."""
     try:
-        source = file.read_text(encoding="utf-8")
+        source = plain.read(file, MOST_BYTES).decode("utf-8")
     except FileNotFoundError:
         return Prices()
     except OSError as error:

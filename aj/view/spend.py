@@ -119,7 +119,7 @@ def spend(answer: SpendAnswer) -> Document:
 
 def _line(item: Item) -> str:
     held = f" and {item['held_text']} held" if item["per"] is not None else ""
-    return f"{item['name']}: {item['used_text']}{held} of {item['cap_text']}"
+    return f"{text.cell(str(item['name']))}: {item['used_text']}{held} of {item['cap_text']}"
 
 
 def cost(answer: CostAnswer, *, scope: Scope) -> Document:

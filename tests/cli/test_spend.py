@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from aj.base.clock import SYSTEM
@@ -189,3 +191,40 @@ def test_windows_are_completed(live: Shell) -> None:
     settings = live.home.settings
     assert complete.answer(["budget", "set", "5", "--per", ""], settings).split()[1:] == ["day", "week", "month"]
     assert "--agent-session" in complete.answer(["throttle", "set", "--ag"], settings)
+
+
+@pytest.mark.rule("SC-02")
+@pytest.mark.parametrize("what", ["pipe", "loop", "nowhere", "huge"])
+def test_a_price_table_that_is_no_file_lets_nothing_start_until_it_is_one(dear: Shell, what: str) -> None:
+    prices = dear.home.layout.prices
+    prices.unlink()
+    if what == "pipe":
+        os.mkfifo(prices)
+    elif what == "huge":
+        prices.write_text("# more\n" * 20_000)
+    else:
+        prices.symlink_to("prices.toml" if what == "loop" else "gone")
+    assert "nothing starts before the price table can be read" in dear("spend", "show").err
+    refused = dear("job", "local/host", "--", "true")
+    assert refused.code == 2 and "prices.toml" in refused.err
+    prices.unlink()
+    assert dear("job", "local/host", "--wait", "--", "true").code == 0
+
+
+@pytest.mark.rule("AG-17")
+@pytest.mark.parametrize("session", ["line\nbreak", " padded ", "tab\tx", "x" * 240])
+def test_a_cap_of_a_session_holds_however_its_id_is_written(dear: Shell, session: str) -> None:
+    assert dear("throttle", "set", "1", f"--agent-session={session}").code == 0
+    sent = job(dear, AJ_SESSION=session, AJ_AGENT="codex")
+    until(dear, sent, lambda found: "blocked by throttle of session" in str(found["waitingFor"]))
+    assert sent in dear("job", "list", "--session", session, "-o", "name").out
+    assert all("\n" not in line for line in dear("throttle", "show", "--json").json["items"][0]["name"])
+    assert dear("throttle", "clear", f"--agent-session={session}").code == 0
+    assert "there is none of these" in dear("throttle", "clear", f"--agent-session={session}").err
+    assert dear("terminate", "--grace", "0s", sent).code == 0
+
+
+def test_limits_beyond_what_there_is_are_told(aj: Shell) -> None:
+    for word in ("1000001", "2.5", "0"):
+        assert "whole number of US dollars from 1 to 1000000" in aj("throttle", "set", word).err
+    assert aj("throttle", "set", "2", "--agent-session=\n").code == 2

@@ -552,6 +552,9 @@ def test_a_daemon_killed_between_holding_back_and_the_start_spends_once(yard: Ya
         SYSTEM.sleep(0.01)
     (row,) = engine.spend.show().caps
     assert DOLLAR - 1 <= row.used + row.held <= DOLLAR
+    while not ran.exists():  # a shell that runs has not said its first word yet
+        assert SYSTEM.monotonic() < limit
+        SYSTEM.sleep(0.01)
     engine.terminate("00000001", 0)
     job = yard.until("00000001", S.TERMINATED, cleaned=True)
     assert len(job.hosts) == 1 and ran.read_text() == "ran\n"

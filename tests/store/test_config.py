@@ -491,3 +491,11 @@ def test_sixteen_processes_that_set_different_keys_all_succeed(home: Home, proje
     assert {key: str(found.setting(key).value) for key in words} == words
     assert "# keep me" in file.read_text()
     assert "# and me" in file.read_text()
+
+
+def test_a_file_of_settings_that_is_a_pipe_is_told_and_waited_for_by_nobody(home: Home) -> None:
+    file = home.layout.user_settings
+    file.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(file)
+    with pytest.raises(ConfigError, match="it is no plain file"):
+        config.read(home.layout, None, home.settings)

@@ -29,5 +29,7 @@ def run(opts: Options, ctx: Context) -> int:
     """Take them away; when there is none it is `noop`."""
     per, session = Per(opts.per) if opts.per else None, capped.session(opts.agent_session, ctx)
     done = ctx.client.spend.clear_caps(is_throttle=False, per=per, session=session)
+    if done.status == "noop":
+        ctx.screen.note("there is none of these: `aj spend show` lists all")
     ctx.screen.show(view.done("clear-cap", done))
     return 0

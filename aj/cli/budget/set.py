@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Options:
     """How much, in which window, and whose."""
 
-    usd: Annotated[int, Word("USD", "US dollars in the window", capped.limit)]
+    usd: Annotated[int, Word("USD", "whole US dollars in the window", capped.limit)]
     per: Annotated[
         str | None, Option("--per", "day, week or month, by UTC", "WINDOW", choice(*capped.PERS), values="window")
     ] = None

@@ -29,6 +29,8 @@ class Options:
 
 def run(opts: Options, ctx: Context) -> int:
     """Delete them. Raises NotFound, Refused for a job that has not ended or without a yes."""
+    if len(opts.jobs) == 1:
+        remote.find(ctx, opts.jobs[0], opts.workspace)  # nobody is asked about what is not there
     what = opts.jobs[0] if len(opts.jobs) == 1 else f"{len(opts.jobs)} jobs"
     ctx.screen.confirm(f"delete {what} with logs and files", yes=opts.yes)
     outcome = several.each(ctx, opts.jobs, lambda word: _delete(ctx, word, opts.workspace))

@@ -22,5 +22,7 @@ class Options:
 def run(opts: Options, ctx: Context) -> int:
     """Take it away; one that is not there is `noop`."""
     done = ctx.client.spend.clear_caps(is_throttle=True, session=capped.session(opts.agent_session, ctx))
+    if done.status == "noop":
+        ctx.screen.note("there is none of these: `aj spend show` lists all")
     ctx.screen.show(view.done("clear-cap", done))
     return 0

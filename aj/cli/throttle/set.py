@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Options:
     """How much, and whose."""
 
-    usd: Annotated[int, Word("USD", "US dollars an hour, of all hosts at once", capped.limit)]
+    usd: Annotated[int, Word("USD", "whole US dollars an hour, of all hosts at once", capped.limit)]
     agent_session: capped.OfSession = None
 
 
