@@ -73,7 +73,7 @@ def test_an_old_one_is_shown_while_a_new_one_is_fetched(shelf: Shelf, clock: Mov
     shelf.get(Stock, "k", Source(["one"]), FRESH)
     clock.move(601)
     gate = threading.Event()
-    source = Source(["two"], gate=gate)
+    source = Source(["two", "two"], gate=gate)  # the renewal may be over before the refresh that would join it
     old = shelf.get(Stock, "k", source, FRESH)
     assert (old.value, old.age_s, old.is_stale, old.problem) == (Stock(("one",)), 601.0, True, None)
     assert shelf.get(Stock, "k", Source([]), FRESH).is_stale  # the same renewal, not a second one
