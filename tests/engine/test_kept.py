@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,15 +69,23 @@ def test_an_answer_is_fresh_for_a_while(shelf: Shelf, clock: MovedClock, tmp_pat
 
 
 @pytest.mark.rule("A-170")
-def test_an_old_one_is_shown_while_a_new_one_is_fetched(shelf: Shelf, clock: MovedClock) -> None:
+def test_an_old_one_is_shown_while_a_new_one_is_fetched(
+    shelf: Shelf, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shelf.get(Stock, "k", Source(["one"]), FRESH)
     clock.move(601)
     gate = threading.Event()
-    source = Source(["two", "two"], gate=gate)  # the renewal may be over before the refresh that would join it
+    source = Source(["two"], gate=gate)
     old = shelf.get(Stock, "k", source, FRESH)
     assert (old.value, old.age_s, old.is_stale, old.problem) == (Stock(("one",)), 601.0, True, None)
     assert shelf.get(Stock, "k", Source([]), FRESH).is_stale  # the same renewal, not a second one
-    gate.set()
+    real = kept.wait
+
+    def joined(futures: list[Future[object]]) -> object:
+        gate.set()  # only now that the refresh has joined the renewal may that come to its end
+        return real(futures)
+
+    monkeypatch.setattr(kept, "wait", joined)
     assert shelf.get(Stock, "k", source, Wish(600.0, refresh=True)).value == Stock(("two",))
     assert source.asked == 1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from aj.base import proc
 from aj.base.clock import SYSTEM
 from tests.cli.conftest import Shell
 from tests.conftest import Home
@@ -197,7 +197,8 @@ def test_a_notice_that_was_on_its_way_when_the_daemon_was_killed_is_unsure_in_th
     gate(live).touch()
     until(began.exists)
     item = live("daemon", "status", "--json").json["item"]
-    os.kill(item["pid"], signal.SIGKILL)
+    who = proc.identity(item["pid"])
+    assert proc.send(who, signal.SIGKILL) and proc.wait_gone(who, 10)
     assert live("watch", "list", "--json").json["items"][0]["delivery"] == "unsure"
     live("daemon", "start")
     (row,) = live("watch", "list", "--json").json["items"]
